@@ -1,0 +1,112 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+)
+
+// Stage is what a command works with while it runs.
+type Stage struct {
+	*Messages
+	// Stdin is standard input; a read of it returns context.Cause(ctx) when ctx is done.
+	Stdin io.Reader
+	// Stdout is standard output, unbuffered; a write to it returns ErrDownstreamClosed when its reader has gone.
+	Stdout io.Writer
+
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	stdin   io.Reader
+	stdout  io.Writer
+	stderr  io.Writer
+	closing []func()
+}
+
+func newStage(ctx context.Context, cancel context.CancelCauseFunc, stdin io.Reader, stdout, stderr io.Writer,
+	messages *Messages) *Stage {
+	s := &Stage{Messages: messages, ctx: ctx, cancel: cancel, stdin: stdin, stdout: stdout, stderr: stderr}
+	s.Stdin = s.Interruptible(stdin)
+	s.Stdout = &downstream{w: stdout, cancel: cancel}
+	return s
+}
+
+func (s *Stage) close() {
+	for _, f := range s.closing {
+		f()
+	}
+}
+
+// BinaryOut refuses to write a stream to a terminal. hint is what to type instead.
+func (s *Stage) BinaryOut(hint string) error {
+	if !isTerminal(s.stdout) {
+		return nil
+	}
+	return WithHint(Usagef("standard output is a terminal, and the stream is binary"), "%s", hint)
+}
+
+// BinaryIn refuses to read a stream from a terminal. hint is what to type instead.
+func (s *Stage) BinaryIn(hint string) error {
+	if !isTerminal(s.stdin) {
+		return nil
+	}
+	return WithHint(Usagef("standard input is a terminal, and a stream is expected"), "%s", hint)
+}
+
+// StdoutIsTerminal tells whether a person reads standard output.
+func (s *Stage) StdoutIsTerminal() bool { return isTerminal(s.stdout) }
+
+// StderrIsTerminal tells whether a person reads standard error.
+func (s *Stage) StderrIsTerminal() bool { return isTerminal(s.stderr) }
+
+// Width is the width of standard output in columns; 0 if it is no terminal or does not know.
+func (s *Stage) Width() int { return terminalWidth(s.stdout) }
+
+// Color decides whether to write colours to standard output. mode is always, never, or auto: in a terminal, unless
+// NO_COLOR is set or TERM is dumb.
+func (s *Stage) Color(mode string) bool {
+	switch mode {
+	case "always":
+		return true
+	case "never":
+		return false
+	}
+	return s.StdoutIsTerminal() && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+// WatchDownstream ends the context with ErrDownstreamClosed as soon as the reader of standard output has gone, without
+// a write that would show it. Only for commands whose result goes to standard output. On other systems than Linux only
+// a write shows it.
+func (s *Stage) WatchDownstream() error {
+	f, ok := s.stdout.(*os.File)
+	if !ok {
+		return nil
+	}
+	stop, err := whenReaderGone(f, func() { s.cancel(ErrDownstreamClosed) })
+	if err != nil {
+		return fmt.Errorf("watch standard output: %w", err)
+	}
+	s.closing = append(s.closing, stop)
+	return nil
+}
+
+// downstream is standard output. Not for concurrent use.
+type downstream struct {
+	w      io.Writer
+	cancel context.CancelCauseFunc
+}
+
+func (d *downstream) Write(p []byte) (int, error) {
+	n, err := d.w.Write(p)
+	if err == nil {
+		return n, nil
+	}
+	// io.ErrClosedPipe is what an io.Pipe says, which stands for the pipe where commands run in one process.
+	if errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe) {
+		d.cancel(ErrDownstreamClosed)
+		return n, ErrDownstreamClosed
+	}
+	return n, fmt.Errorf("standard output: %w", err)
+}

@@ -1,0 +1,87 @@
+package stage
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// isTerminal tells whether f, a reader or writer, is a terminal (tcgetattr(3)).
+func isTerminal(f any) bool {
+	terminal := false
+	control(f, func(fd int) {
+		_, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+		terminal = err == nil
+	})
+	return terminal
+}
+
+// terminalWidth is the number of columns of f (ioctl_tty(2), TIOCGWINSZ), 0 if unknown.
+func terminalWidth(f any) int {
+	width := 0
+	control(f, func(fd int) {
+		if size, err := unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ); err == nil {
+			width = int(size.Col)
+		}
+	})
+	return width
+}
+
+// control calls do with the descriptor of f if f is a file. The descriptor stays open meanwhile, and its mode, which
+// other processes may share, stays as it is (File.Fd would change it).
+func control(f any, do func(fd int)) {
+	file, ok := f.(*os.File)
+	if !ok {
+		return
+	}
+	if conn, err := file.SyscallConn(); err == nil {
+		_ = conn.Control(func(fd uintptr) { do(int(fd)) }) // fails for a closed file, which is no terminal
+	}
+}
+
+// whenReaderGone calls gone once when nobody can read any more what is written to f. stop ends the watch, after which
+// gone is not called.
+//
+// poll(2) reports POLLERR for the write end of a pipe without readers, and POLLHUP for a socket or a terminal that was
+// hung up, even if no events are asked for. A goroutine waits there, and for the end of a pipe of its own to be closed.
+func whenReaderGone(f *os.File, gone func()) (stop func(), err error) {
+	stopped, stopper, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("make a pipe: %w", err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		isGone := false
+		control(f, func(fd int) {
+			control(stopped, func(stopped int) { isGone = pollGone(fd, stopped) })
+		})
+		if isGone {
+			gone()
+		}
+	}()
+	return func() {
+		stopper.Close()
+		<-ended
+		stopped.Close()
+	}, nil
+}
+
+// pollGone waits until fd has no reader (true) or the pipe stopped has no writer (false).
+func pollGone(fd, stopped int) bool {
+	for {
+		fds := []unix.PollFd{{Fd: int32(fd)}, {Fd: int32(stopped)}}
+		_, err := unix.Poll(fds, -1)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil || fds[1].Revents != 0:
+			return false
+		case fds[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0:
+			return true
+		case fds[0].Revents != 0:
+			return false // not a descriptor that poll can watch
+		}
+	}
+}

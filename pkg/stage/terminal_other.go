@@ -1,0 +1,26 @@
+//go:build !linux
+
+package stage
+
+import "os"
+
+// isTerminal tells whether f, a reader or writer, is a terminal. A character device other than the null device is
+// taken for one.
+func isTerminal(f any) bool {
+	file, ok := f.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(info, null)
+}
+
+// terminalWidth is the number of columns of f: unknown here.
+func terminalWidth(any) int { return 0 }
+
+// whenReaderGone does nothing here: the next write will tell.
+func whenReaderGone(*os.File, func()) (stop func(), err error) { return func() {}, nil }
