@@ -1,0 +1,58 @@
+package perfabi
+
+import "encoding/binary"
+
+// Offsets in the payload that xw's BPF program puts into the raw area of a sample of a PERF_COUNT_SW_BPF_OUTPUT event.
+// Fields are only ever appended, so a reader takes longer payloads.
+const (
+	HitSlotOff    = 0  // u32: index in the slots of the session's watches, laid end to end
+	HitFlagsOff   = 4  // u32: Hit flags
+	HitAddrOff    = 8  // u64: address armed when the hit came
+	HitValueOff   = 16 // u64: the slot's bytes, zero-extended
+	HitUserIPOff  = 24 // u64: where the task was in user mode
+	HitSyscallOff = 32 // u64: number of the system call the task was in
+	HitCommOff    = 40 // HitCommSize bytes: name of the thread, NUL-padded
+	HitCodeOff    = 56 // 2*HitCodeHalf bytes: the code around ip
+	HitSize       = 88 // bytes of the whole payload
+
+	HitCommSize = 16 // TASK_COMM_LEN
+	HitCodeHalf = 16 // bytes of code before ip, and as many from it on
+)
+
+// Flags of a payload: which of its fields are valid, and where the hit was made.
+const (
+	HitValueValid  = 1 << 0
+	HitCodeBefore  = 1 << 1 // the code at ip-16..ip
+	HitCodeFrom    = 1 << 2 // the code at ip..ip+16
+	HitKernel      = 1 << 3 // made in kernel mode
+	HitUserContext = 1 << 4 // UserIP and Syscall
+)
+
+// Hit is one payload. Slices alias it.
+type Hit struct {
+	Slot    uint32
+	Flags   uint32
+	Addr    uint64
+	Value   uint64 // valid with HitValueValid
+	UserIP  uint64 // valid with HitUserContext
+	Syscall uint64 // valid with HitUserContext
+	Comm    []byte // HitCommSize bytes, NUL-padded
+	Code    []byte // the code from ip-16 to ip+16: each half valid with HitCodeBefore, HitCodeFrom
+}
+
+// ParseHit reads a payload. The error is an *Error if it is shorter than HitSize.
+func ParseHit(b []byte) (Hit, error) {
+	if len(b) < HitSize {
+		return Hit{}, &Error{Record: RecordSample, Field: "hit", Needed: HitSize, Available: uint64(len(b))}
+	}
+	return Hit{
+		Slot:    binary.LittleEndian.Uint32(b[HitSlotOff:]),
+		Flags:   binary.LittleEndian.Uint32(b[HitFlagsOff:]),
+		Addr:    binary.LittleEndian.Uint64(b[HitAddrOff:]),
+		Value:   binary.LittleEndian.Uint64(b[HitValueOff:]),
+		UserIP:  binary.LittleEndian.Uint64(b[HitUserIPOff:]),
+		Syscall: binary.LittleEndian.Uint64(b[HitSyscallOff:]),
+		Comm:    b[HitCommOff : HitCommOff+HitCommSize : HitCommOff+HitCommSize],
+		Code:    b[HitCodeOff : HitCodeOff+2*HitCodeHalf : HitCodeOff+2*HitCodeHalf],
+	}, nil
+}

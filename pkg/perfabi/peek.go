@@ -1,0 +1,62 @@
+package perfabi
+
+import "encoding/binary"
+
+// The Peek functions look at one field of a whole record without decoding it: for the privileged process, which only
+// copies. They say false where the record is too short.
+
+// PeekID is the id of the event that a record belongs to: with SampleIdentifier and sample_id_all set it is the first
+// word of a sample and the last of any other record.
+func PeekID(rec []byte) (uint64, bool) {
+	if len(rec) < HeaderSize+8 {
+		return 0, false
+	}
+	if binary.LittleEndian.Uint32(rec) == RecordSample {
+		return binary.LittleEndian.Uint64(rec[HeaderSize:]), true
+	}
+	return binary.LittleEndian.Uint64(rec[len(rec)-8:]), true
+}
+
+// PeekTime is the time of a record in ns of its event's clock. sampleType must have SampleTime.
+func PeekTime(rec []byte, sampleType uint64) (uint64, bool) {
+	if len(rec) < HeaderSize {
+		return 0, false
+	}
+	if binary.LittleEndian.Uint32(rec) == RecordSample {
+		return wordAt(rec, HeaderSize+wordBytes(sampleType&(SampleIdentifier|SampleIP|SampleTID)))
+	}
+	return wordAt(rec, len(rec)-wordBytes(sampleType&trailerWords&^SampleTID))
+}
+
+// PeekTask is the process and the thread that a sample belongs to. sampleType must have SampleTID.
+func PeekTask(rec []byte, sampleType uint64) (pid, tid uint32, ok bool) {
+	w, ok := wordAt(rec, HeaderSize+wordBytes(sampleType&(SampleIdentifier|SampleIP)))
+	return uint32(w), uint32(w >> 32), ok
+}
+
+// PeekAddr is the address of a sample. sampleType must have SampleAddr.
+func PeekAddr(rec []byte, sampleType uint64) (uint64, bool) {
+	return wordAt(rec, HeaderSize+wordBytes(sampleType&(SampleIdentifier|SampleIP|SampleTID|SampleTime)))
+}
+
+// PeekHitSlot is the slot index in the payload of a sample made by xw's BPF program. sampleType must have SampleRaw and
+// not SampleRead.
+func PeekHitSlot(rec []byte, sampleType uint64) (uint32, bool) {
+	off := HeaderSize + wordBytes(sampleType&singleWords)
+	if sampleType&SampleCallchain != 0 {
+		n, ok := wordAt(rec, off)
+		if !ok || n > uint64(len(rec))/8 {
+			return 0, false
+		}
+		off += 8 + 8*int(n)
+	}
+	w, ok := wordAt(rec, off) // u32 size, then the payload, whose first u32 is the slot
+	return uint32(w >> 32), ok && uint32(w) >= HitSize
+}
+
+func wordAt(rec []byte, off int) (uint64, bool) {
+	if off < HeaderSize || off > len(rec)-8 {
+		return 0, false
+	}
+	return binary.LittleEndian.Uint64(rec[off:]), true
+}
