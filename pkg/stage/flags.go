@@ -57,7 +57,7 @@ func (o *Optional) Decode(ctx *kong.DecodeContext) error {
 // printed on stdout. Errors count as usage errors.
 //
 // Traps: a slice flag splits its value at commas unless tagged sep:"none"; a field whose type is an integer takes 010
-// for octal, so that flags use Number.
+// for octal, so that flags use Number; an argument tagged passthrough swallows the "--" and any unknown flag.
 func parse(c Command, args []string, stdout io.Writer) (done bool, err error) {
 	parser, err := kong.New(c.Flags,
 		kong.Name(c.Name),

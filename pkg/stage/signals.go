@@ -25,8 +25,8 @@ type signals struct {
 	hurry   func()        // closes atOnce, once
 }
 
-// watchSignals starts to obey the rule. A signal that the command was started with ignored (nohup, a background job of
-// a script) stays ignored.
+// watchSignals starts to obey the rule. SIGINT and SIGHUP stay ignored if the command was started with them ignored
+// (nohup, a background job of a script). Of other signals the Go runtime does not tell.
 //
 // SIGPIPE is caught so that a write to a closed standard output returns an error instead of killing the process. It is
 // caught and not ignored because a child would inherit that.
