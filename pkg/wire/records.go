@@ -38,9 +38,7 @@ type visitor interface {
 	opt(*Opt)
 	boolean(*bool)
 	str(*string)
-	// optStr is nil on the wire when the string is empty.
-	optStr(*string)
-	// bin is nil on the wire when the slice is nil.
+	// bin is nil on the wire when the slice is nil and the field may be nil.
 	bin(*[]byte)
 	// u64s is nil on the wire when the slice is nil.
 	u64s(*[]uint64)

@@ -1,0 +1,191 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/vmihailenco/msgpack/v5"
+)
+
+// kindInfo is a kind with the record that a decoder reuses for it.
+type kindInfo struct {
+	Spec
+	required int
+	record   Record
+}
+
+func kindTable() map[string]*kindInfo {
+	kinds := make(map[string]*kindInfo)
+	for _, s := range Table() {
+		kinds[s.Kind] = &kindInfo{Spec: s, required: s.required(), record: s.New()}
+	}
+	return kinds
+}
+
+// decoder turns the bytes of a record, which a scanner has passed, into its fields. It is the visitor of the record
+// that it fills. Byte strings of a record are parts of the bytes given; the record and its other slices are used again
+// for the next record of the kind.
+type decoder struct {
+	kinds   map[string]*kindInfo
+	unknown Unknown
+	chain   []uint64 // memory of a record's u64s
+
+	raw    []byte
+	pos    int
+	fields []Field
+	field  int // index of the next field
+	count  int // fields present
+	err    error
+}
+
+func newDecoder() *decoder {
+	return &decoder{kinds: kindTable(), chain: make([]uint64, 0, 128)}
+}
+
+// decode returns the record in raw. The kind is told with an error too, where it can be read.
+func (d *decoder) decode(raw []byte) (Record, error) {
+	kind, count, pos, err := parseStart(raw)
+	if err != nil {
+		return nil, err
+	}
+	info := d.kinds[string(kind)]
+	if info == nil {
+		if d.unknown.Name != string(kind) {
+			d.unknown.Name = string(kind)
+		}
+		return &d.unknown, nil
+	}
+	if count < info.required {
+		return nil, fmt.Errorf("%d fields, at least %d expected", count, info.required)
+	}
+	d.raw, d.pos, d.fields, d.field, d.count, d.err = raw, pos, info.Fields, 0, count, nil
+	info.record.visit(d)
+	return info.record, d.err
+}
+
+// parseStart reads the array's head and the kind: how many fields follow, and where.
+func parseStart(raw []byte) (kind []byte, count, pos int, err error) {
+	array, ok := parseHead(raw)
+	if !ok || array.class != classArray || array.n == 0 {
+		return nil, 0, 0, errors.New("no array that begins with a kind")
+	}
+	h, ok := parseHead(raw[array.size:])
+	start := array.size + h.size
+	if !ok || h.class != classStr || uint64(len(raw)-start) < h.n {
+		return nil, 0, 0, fmt.Errorf("expected a string as the kind, found %v", h.class)
+	}
+	pos = start + int(h.n)
+	return raw[start:pos], int(array.n) - 1, pos, nil
+}
+
+// take reads the head of the next field; ok is false when the field is absent or bad.
+func (d *decoder) take(want class) (h head, ok bool) {
+	f := d.field
+	d.field++
+	if d.err != nil || f >= d.count {
+		return head{}, false
+	}
+	h, _ = parseHead(d.raw[d.pos:])
+	d.pos += h.size
+	if h.class == want {
+		return h, true
+	}
+	if h.class != classNil || !d.fields[f].Nil {
+		d.fail("expected %v, found %v", want, h.class)
+	}
+	return head{}, false
+}
+
+// fail notes what is wrong with the field that was taken last. Only the first failure counts.
+func (d *decoder) fail(format string, args ...any) {
+	if d.err == nil {
+		d.err = fmt.Errorf("field %s: %w", d.fields[d.field-1].Name, fmt.Errorf(format, args...))
+	}
+}
+
+func (d *decoder) u64(p *uint64) {
+	h, _ := d.take(classUint)
+	*p = h.n
+}
+
+func (d *decoder) u32(p *uint32) {
+	h, _ := d.take(classUint)
+	*p = uint32(h.n)
+	if h.n > 1<<32-1 {
+		d.fail("%d does not fit in 32 bits", h.n)
+	}
+}
+
+func (d *decoder) opt(p *Opt) {
+	h, ok := d.take(classUint)
+	*p = Opt{h.n, ok}
+}
+
+func (d *decoder) boolean(p *bool) {
+	h, _ := d.take(classBool)
+	*p = h.n == 1
+}
+
+func (d *decoder) str(p *string) {
+	h, ok := d.take(classStr)
+	b := d.bytes(h, ok)
+	if *p != string(b) {
+		*p = string(b)
+	}
+}
+
+func (d *decoder) bin(p *[]byte) {
+	h, ok := d.take(classBin)
+	*p = d.bytes(h, ok)
+	f := d.fields[d.field-1]
+	switch {
+	case f.Max > 0 && len(*p) > f.Max:
+		d.fail("%d bytes, at most %d are allowed", len(*p), f.Max)
+	case len(*p) == 0 && !f.Nil:
+		*p = nil
+	}
+}
+
+// bytes returns the payload after h, with no room to append to.
+func (d *decoder) bytes(h head, ok bool) []byte {
+	if !ok {
+		return nil
+	}
+	start := d.pos
+	d.pos += int(h.n)
+	return d.raw[start:d.pos:d.pos]
+}
+
+func (d *decoder) u64s(p *[]uint64) {
+	h, ok := d.take(classArray)
+	if !ok {
+		*p = nil
+		return
+	}
+	d.chain = d.chain[:0]
+	for i := range h.n {
+		e, _ := parseHead(d.raw[d.pos:])
+		d.pos += e.size
+		if e.class != classUint {
+			d.fail("element %d: expected %v, found %v", i, classUint, e.class)
+			break
+		}
+		d.chain = append(d.chain, e.n)
+	}
+	*p = d.chain
+}
+
+func (d *decoder) doc(p any) {
+	start := d.pos
+	if _, ok := d.take(classMap); !ok {
+		return
+	}
+	rest := bytes.NewReader(d.raw[start:])
+	dec := msgpack.NewDecoder(rest)
+	if err := dec.Decode(reset(p)); err != nil {
+		d.fail("%w", err)
+	}
+	tidy(p)
+	d.pos = len(d.raw) - rest.Len()
+}

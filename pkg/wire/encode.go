@@ -1,0 +1,121 @@
+package wire
+
+import (
+	"fmt"
+
+	"github.com/vmihailenco/msgpack/v5"
+)
+
+// buffer is memory that the codec writes to without an allocation a record.
+type buffer []byte
+
+func (b *buffer) Write(p []byte) (int, error) {
+	*b = append(*b, p...)
+	return len(p), nil
+}
+
+func (b *buffer) WriteByte(c byte) error {
+	*b = append(*b, c)
+	return nil
+}
+
+// encoder appends records to its buffer. It is the visitor of the record that it writes.
+type encoder struct {
+	kinds map[string]*kindInfo
+	buf   buffer
+	enc   *msgpack.Encoder
+
+	fields []Field
+	field  int // index of the next field
+	err    error
+}
+
+func newEncoder() *encoder {
+	e := &encoder{kinds: kindTable(), buf: make(buffer, 0, 2*bufferSize)}
+	e.enc = msgpack.NewEncoder(&e.buf)
+	e.enc.UseCompactInts(true)
+	return e
+}
+
+// encode appends r, or leaves the buffer as it was and says why.
+func (e *encoder) encode(r Record) error {
+	start := len(e.buf)
+	if err := e.append(r); err != nil {
+		e.buf = e.buf[:start]
+		return err
+	}
+	if len(e.buf)-start > MaxRecord {
+		e.buf = e.buf[:start]
+		return errLongRecord
+	}
+	return nil
+}
+
+func (e *encoder) append(r Record) error {
+	info := e.kinds[r.Kind()]
+	if info == nil {
+		return fmt.Errorf("unknown kind")
+	}
+	e.fields, e.field, e.err = info.Fields, 0, nil
+	e.note(e.enc.EncodeArrayLen(1 + len(info.Fields)))
+	e.note(e.enc.EncodeString(info.Kind))
+	r.visit(e)
+	return e.err
+}
+
+func (e *encoder) note(err error) {
+	if e.err == nil && err != nil {
+		e.err = err
+	}
+}
+
+// next notes the outcome of one field.
+func (e *encoder) next(err error) {
+	if err != nil {
+		e.note(fmt.Errorf("field %s: %w", e.fields[e.field].Name, err))
+	}
+	e.field++
+}
+
+func (e *encoder) u64(p *uint64)   { e.next(e.enc.EncodeUint(*p)) }
+func (e *encoder) u32(p *uint32)   { e.next(e.enc.EncodeUint(uint64(*p))) }
+func (e *encoder) boolean(p *bool) { e.next(e.enc.EncodeBool(*p)) }
+func (e *encoder) str(p *string)   { e.next(e.enc.EncodeString(utf8Only(*p))) }
+
+func (e *encoder) opt(p *Opt) {
+	if p.OK {
+		e.next(e.enc.EncodeUint(p.V))
+	} else {
+		e.next(e.enc.EncodeNil())
+	}
+}
+
+func (e *encoder) bin(p *[]byte) {
+	f := e.fields[e.field]
+	switch {
+	case *p == nil && !f.Nil:
+		e.next(e.enc.EncodeBytesLen(0))
+	case f.Max > 0 && len(*p) > f.Max:
+		e.next(fmt.Errorf("%d bytes, at most %d are allowed", len(*p), f.Max))
+	default:
+		e.next(e.enc.EncodeBytes(*p))
+	}
+}
+
+func (e *encoder) u64s(p *[]uint64) {
+	if *p == nil {
+		e.next(e.enc.EncodeNil())
+		return
+	}
+	if len(*p) > MaxItems {
+		e.next(fmt.Errorf("%d elements, at most %d are allowed", len(*p), MaxItems))
+		return
+	}
+	e.note(e.enc.EncodeArrayLen(len(*p)))
+	for _, v := range *p {
+		e.note(e.enc.EncodeUint(v))
+	}
+	e.next(nil)
+}
+
+func (e *encoder) doc(p any) { e.next(e.enc.Encode(portable(p))) }

@@ -1,0 +1,169 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"io"
+)
+
+var errLongRecord = fmt.Errorf("longer than %d bytes", MaxRecord)
+
+// scanner finds the end of one record in bytes that arrive piece by piece. It checks every limit, so that what it has
+// passed can be decoded without further checks of lengths.
+type scanner struct {
+	pos   int // bytes passed
+	depth int // open containers
+	left  [MaxDepth]uint64
+}
+
+// advance goes on with b, the record's bytes from its first one on. It returns true when the record is complete: then
+// pos is its length.
+func (s *scanner) advance(b []byte) (bool, error) {
+	for s.pos == 0 || s.depth > 0 {
+		h, ok := parseHead(b[s.pos:])
+		if !ok {
+			return false, nil
+		}
+		if err := s.check(h); err != nil {
+			return false, err
+		}
+		end := s.pos + h.size + int(h.payload())
+		if end > len(b) {
+			return false, nil
+		}
+		s.pos = end
+		s.open(h.items())
+	}
+	return true, nil
+}
+
+func (s *scanner) check(h head) error {
+	switch {
+	case h.class == classInvalid:
+		return fmt.Errorf("byte %d of it: %v", s.pos, h.class)
+	case s.pos == 0 && (h.class != classArray || h.n == 0):
+		return fmt.Errorf("expected an array that begins with a kind, found %s", found(h))
+	case h.items() > MaxItems:
+		return fmt.Errorf("%v of %d elements, at most %d are allowed", h.class, h.n, MaxItems)
+	case h.items() > 0 && s.depth == MaxDepth:
+		return fmt.Errorf("nested deeper than %d levels", MaxDepth)
+	case h.payload() > MaxRecord || s.pos+h.size+int(h.payload()) > MaxRecord:
+		return errLongRecord
+	}
+	return nil
+}
+
+// open enters a container of n values; for 0, a value without parts, it leaves the containers that are full now.
+func (s *scanner) open(n uint64) {
+	if n > 0 {
+		s.left[s.depth] = n
+		s.depth++
+		return
+	}
+	for s.depth > 0 {
+		s.left[s.depth-1]--
+		if s.left[s.depth-1] > 0 {
+			return
+		}
+		s.depth--
+	}
+}
+
+func found(h head) string {
+	if h.class == classArray {
+		return "an empty one"
+	}
+	return h.class.String()
+}
+
+// framer cuts a byte stream into records. The slices it returns are parts of its buffer.
+type framer struct {
+	src   io.Reader
+	buf   []byte
+	begin int   // of the record returned last, in buf
+	size  int   // of that record
+	end   int   // of what was read, in buf
+	base  int64 // offset of buf[0] in the stream
+	ahead scanner
+}
+
+func newFramer(src io.Reader) *framer {
+	return &framer{src: src, buf: make([]byte, bufferSize)}
+}
+
+// next implements source.
+func (f *framer) next() (raw []byte, err error) {
+	f.begin += f.size
+	f.size = 0
+	for {
+		whole, err := f.ahead.advance(f.buf[f.begin:f.end])
+		if err != nil {
+			return f.broken(err)
+		}
+		if whole {
+			f.size = f.ahead.pos
+			f.ahead = scanner{}
+			return f.buf[f.begin : f.begin+f.size], nil
+		}
+		err = f.fill()
+		switch {
+		case errors.Is(err, io.EOF) && f.end > f.begin:
+			return f.broken(errCut)
+		case errors.Is(err, io.EOF):
+			return nil, io.EOF
+		case err != nil:
+			return nil, fmt.Errorf("read stream: %w", err)
+		}
+	}
+}
+
+func (f *framer) broken(err error) ([]byte, error) {
+	rest := f.buf[f.begin:f.end]
+	kind, _, _, _ := parseStart(rest)
+	offset, _ := f.position()
+	return rest, &FormatError{Offset: offset, Kind: printable(kind), Err: err}
+}
+
+// position is where the record returned last, or the one that failed, begins in the stream.
+func (f *framer) position() (offset int64, line int) { return f.base + int64(f.begin), 0 }
+
+// buffered returns the number of unread bytes if they hold a whole record, or one known to be bad; else 0.
+func (f *framer) buffered() int {
+	rest := f.buf[f.begin+f.size : f.end]
+	whole, err := f.ahead.advance(rest)
+	if whole || err != nil {
+		return len(rest)
+	}
+	return 0
+}
+
+// fill reads more. The start of an unfinished record is moved to the front of the buffer first.
+func (f *framer) fill() error {
+	if f.begin > 0 {
+		copy(f.buf, f.buf[f.begin:f.end])
+		f.base += int64(f.begin)
+		f.end -= f.begin
+		f.begin = 0
+	}
+	if f.end == len(f.buf) {
+		f.buf = append(f.buf, make([]byte, len(f.buf))...)
+	}
+	n, err := readSome(f.src, f.buf[f.end:])
+	f.end += n
+	return err
+}
+
+// readSome reads at least one byte or returns an error, never both.
+func readSome(r io.Reader, b []byte) (int, error) {
+	const patience = 100
+	for range patience {
+		n, err := r.Read(b)
+		if n > 0 {
+			return n, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	return 0, io.ErrNoProgress
+}
