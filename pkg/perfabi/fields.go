@@ -12,8 +12,8 @@ import (
 type Error struct {
 	Record    uint32 // type of the record, a Record constant
 	Field     string // the field that did not fit
-	Needed    uint64 // bytes that the record would need up to that field's end; math.MaxUint64 if beyond counting
-	Available uint64 // bytes that it has
+	Needed    uint64 // bytes of a record that ends with that field (and its trailer); math.MaxUint64 if beyond counting
+	Available uint64 // bytes of the record
 	Reason    string // what is wrong when it is not a lack of bytes; else empty
 }
 
@@ -28,10 +28,11 @@ func (e *Error) Error() string {
 
 // fields reads the fields of one record in order. After the first error it returns zeros; err has that error.
 type fields struct {
-	b      []byte
-	off    int
-	record uint32
-	err    *Error
+	b       []byte
+	off     int
+	trailer int // bytes of the record after b, which errors count
+	record  uint32
+	err     *Error
 }
 
 // take is the next n bytes, nil after an error.
@@ -49,16 +50,17 @@ func (f *fields) take(n uint64, field string) []byte {
 }
 
 func (f *fields) short(n uint64, field string) {
-	needed, carry := bits.Add64(uint64(f.off), n, 0)
+	needed, carry := bits.Add64(uint64(f.off+f.trailer), n, 0)
 	if carry != 0 {
 		needed = math.MaxUint64
 	}
-	f.err = &Error{Record: f.record, Field: field, Needed: needed, Available: uint64(len(f.b))}
+	f.err = &Error{Record: f.record, Field: field, Needed: needed, Available: uint64(len(f.b) + f.trailer)}
 }
 
 func (f *fields) fail(field, reason string) {
 	if f.err == nil {
-		f.err = &Error{Record: f.record, Field: field, Needed: uint64(f.off), Available: uint64(len(f.b)), Reason: reason}
+		f.err = &Error{Record: f.record, Field: field, Needed: uint64(f.off + f.trailer),
+			Available: uint64(len(f.b) + f.trailer), Reason: reason}
 	}
 }
 

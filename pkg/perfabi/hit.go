@@ -25,7 +25,8 @@ const (
 	HitCodeBefore  = 1 << 1 // the code at ip-16..ip
 	HitCodeFrom    = 1 << 2 // the code at ip..ip+16
 	HitKernel      = 1 << 3 // made in kernel mode
-	HitUserContext = 1 << 4 // UserIP and Syscall
+	HitUserContext = 1 << 4 // UserIP
+	HitInSyscall   = 1 << 5 // Syscall: the task came into the kernel by an instruction that makes one
 )
 
 // Hit is one payload. Slices alias it.
@@ -35,7 +36,7 @@ type Hit struct {
 	Addr    uint64
 	Value   uint64 // valid with HitValueValid
 	UserIP  uint64 // valid with HitUserContext
-	Syscall uint64 // valid with HitUserContext
+	Syscall uint64 // valid with HitInSyscall
 	Comm    []byte // HitCommSize bytes, NUL-padded
 	Code    []byte // the code from ip-16 to ip+16: each half valid with HitCodeBefore, HitCodeFrom
 }

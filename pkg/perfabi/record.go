@@ -98,7 +98,7 @@ func openBody(rec []byte, l *Layout, id *SampleIDFields) (Header, fields) {
 	}
 	t := fields{b: rec, off: len(rec) - trailer, record: h.Type}
 	id.decode(&t, l.SampleType)
-	f.b = rec[:len(rec)-trailer]
+	f.b, f.trailer = rec[:len(rec)-trailer], trailer
 	return h, f
 }
 
