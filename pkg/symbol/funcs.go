@@ -88,7 +88,7 @@ func (f *File) indexFuncs() {
 		switch s.typ {
 		case Func, IFunc, NoType:
 			prot, ok := f.Segment(s.addr)
-			return ok && prot&protExec != 0 && !strings.HasPrefix(s.name, "$")
+			return ok && prot&protExec != 0 && !strings.HasPrefix(s.name, "$") && !linkerLabel(s.name)
 		}
 		return false
 	})

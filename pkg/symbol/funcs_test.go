@@ -15,7 +15,7 @@ func TestFuncAtAgainstNM(t *testing.T) {
 	checked := 0
 	for sc.Scan() {
 		fields := strings.Fields(sc.Text())
-		if len(fields) != 4 || !strings.ContainsAny(fields[2], "tTwW") {
+		if len(fields) != 4 || !strings.ContainsAny(fields[2], "tTwW") || fields[3] == "_.stapsdt.base" {
 			continue
 		}
 		addr, _ := strconv.ParseUint(fields[0], 16, 64)

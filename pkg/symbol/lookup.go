@@ -193,8 +193,8 @@ func (f *File) DataSymbols() ([]Sym, error) {
 // linkerLabel reports whether ld defines the name itself, as a bound of a segment or a table.
 func linkerLabel(name string) bool {
 	switch name {
-	case "edata", "_edata", "end", "_end", "__bss_start", "__data_start", "data_start", "__dso_handle", "__TMC_END__",
-		"_GLOBAL_OFFSET_TABLE_", "_DYNAMIC", "__start_", "__stop_":
+	case "etext", "_etext", "__etext", "edata", "_edata", "end", "_end", "__executable_start", "__bss_start", "__data_start",
+		"data_start", "__dso_handle", "__TMC_END__", "_GLOBAL_OFFSET_TABLE_", "_DYNAMIC":
 		return true
 	}
 	return strings.HasPrefix(name, "__start_") || strings.HasPrefix(name, "__stop_")
