@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 
@@ -28,6 +27,7 @@ func kindTable() map[string]*kindInfo {
 // for the next record of the kind.
 type decoder struct {
 	kinds   map[string]*kindInfo
+	last    *kindInfo // of the record before: mostly that of the next one too
 	unknown Unknown
 	chain   []uint64 // memory of a record's u64s
 
@@ -49,7 +49,10 @@ func (d *decoder) decode(raw []byte) (Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	info := d.kinds[string(kind)]
+	info := d.last
+	if info == nil || info.Kind != string(kind) {
+		info = d.kinds[string(kind)]
+	}
 	if info == nil {
 		if d.unknown.Name != string(kind) {
 			d.unknown.Name = string(kind)
@@ -59,7 +62,7 @@ func (d *decoder) decode(raw []byte) (Record, error) {
 	if count < info.required {
 		return nil, fmt.Errorf("%d fields, at least %d expected", count, info.required)
 	}
-	d.raw, d.pos, d.fields, d.field, d.count, d.err = raw, pos, info.Fields, 0, count, nil
+	d.last, d.raw, d.pos, d.fields, d.field, d.count, d.err = info, raw, pos, info.Fields, 0, count, nil
 	info.record.visit(d)
 	return info.record, d.err
 }
@@ -181,11 +184,20 @@ func (d *decoder) doc(p any) {
 	if _, ok := d.take(classMap); !ok {
 		return
 	}
-	rest := bytes.NewReader(d.raw[start:])
-	dec := msgpack.NewDecoder(rest)
-	if err := dec.Decode(reset(p)); err != nil {
+	d.pos = skipValue(d.raw, start)
+	if err := msgpack.Unmarshal(d.raw[start:d.pos], reset(p)); err != nil {
 		d.fail("%w", err)
 	}
 	tidy(p)
-	d.pos = len(d.raw) - rest.Len()
+}
+
+// skipValue returns the position after the value at pos, which a scanner has passed.
+func skipValue(raw []byte, pos int) int {
+	for left := uint64(1); left > 0; left-- {
+		h, _ := parseHead(raw[pos:])
+		payload, items := h.extent()
+		pos += h.size + int(payload)
+		left += items
+	}
+	return pos
 }

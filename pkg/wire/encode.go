@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/vmihailenco/msgpack/v5"
@@ -22,6 +23,7 @@ func (b *buffer) WriteByte(c byte) error {
 // encoder appends records to its buffer. It is the visitor of the record that it writes.
 type encoder struct {
 	kinds map[string]*kindInfo
+	last  *kindInfo // of the record before: mostly that of the next one too
 	buf   buffer
 	enc   *msgpack.Encoder
 
@@ -31,7 +33,7 @@ type encoder struct {
 }
 
 func newEncoder() *encoder {
-	e := &encoder{kinds: kindTable(), buf: make(buffer, 0, 2*bufferSize)}
+	e := &encoder{kinds: kindTable()}
 	e.enc = msgpack.NewEncoder(&e.buf)
 	e.enc.UseCompactInts(true)
 	return e
@@ -52,11 +54,14 @@ func (e *encoder) encode(r Record) error {
 }
 
 func (e *encoder) append(r Record) error {
-	info := e.kinds[r.Kind()]
-	if info == nil {
-		return fmt.Errorf("unknown kind")
+	info := e.last
+	if info == nil || info.Kind != r.Kind() {
+		info = e.kinds[r.Kind()]
 	}
-	e.fields, e.field, e.err = info.Fields, 0, nil
+	if info == nil {
+		return errors.New("unknown kind")
+	}
+	e.last, e.fields, e.field, e.err = info, info.Fields, 0, nil
 	e.note(e.enc.EncodeArrayLen(1 + len(info.Fields)))
 	e.note(e.enc.EncodeString(info.Kind))
 	r.visit(e)

@@ -11,9 +11,9 @@ var errLongRecord = fmt.Errorf("longer than %d bytes", MaxRecord)
 // scanner finds the end of one record in bytes that arrive piece by piece. It checks every limit, so that what it has
 // passed can be decoded without further checks of lengths.
 type scanner struct {
-	pos   int // bytes passed
-	depth int // open containers
-	left  [MaxDepth]uint64
+	pos   int              // bytes passed
+	depth int              // open containers
+	left  [MaxDepth]uint64 // values still to come in each of them
 }
 
 // advance goes on with b, the record's bytes from its first one on. It returns true when the record is complete: then
@@ -24,42 +24,27 @@ func (s *scanner) advance(b []byte) (bool, error) {
 		if !ok {
 			return false, nil
 		}
-		if err := s.check(h); err != nil {
+		payload, items := h.extent()
+		if err := s.check(h, payload, items); err != nil {
 			return false, err
 		}
-		end := s.pos + h.size + int(h.payload())
+		end := s.pos + h.size + int(payload)
 		if end > len(b) {
 			return false, nil
 		}
 		s.pos = end
-		s.open(h.items())
+		if items > 0 {
+			s.left[s.depth] = items
+			s.depth++
+		} else {
+			s.leave()
+		}
 	}
 	return true, nil
 }
 
-func (s *scanner) check(h head) error {
-	switch {
-	case h.class == classInvalid:
-		return fmt.Errorf("byte %d of it: %v", s.pos, h.class)
-	case s.pos == 0 && (h.class != classArray || h.n == 0):
-		return fmt.Errorf("expected an array that begins with a kind, found %s", found(h))
-	case h.items() > MaxItems:
-		return fmt.Errorf("%v of %d elements, at most %d are allowed", h.class, h.n, MaxItems)
-	case h.items() > 0 && s.depth == MaxDepth:
-		return fmt.Errorf("nested deeper than %d levels", MaxDepth)
-	case h.payload() > MaxRecord || s.pos+h.size+int(h.payload()) > MaxRecord:
-		return errLongRecord
-	}
-	return nil
-}
-
-// open enters a container of n values; for 0, a value without parts, it leaves the containers that are full now.
-func (s *scanner) open(n uint64) {
-	if n > 0 {
-		s.left[s.depth] = n
-		s.depth++
-		return
-	}
+// leave counts a value without parts, and leaves the containers that are full now.
+func (s *scanner) leave() {
 	for s.depth > 0 {
 		s.left[s.depth-1]--
 		if s.left[s.depth-1] > 0 {
@@ -67,6 +52,22 @@ func (s *scanner) open(n uint64) {
 		}
 		s.depth--
 	}
+}
+
+func (s *scanner) check(h head, payload, items uint64) error {
+	switch {
+	case s.pos == 0 && (h.class != classArray || h.n == 0):
+		return fmt.Errorf("expected an array that begins with a kind, found %s", found(h))
+	case h.class == classInvalid:
+		return fmt.Errorf("byte %d of it is 0xc1, which MessagePack does not use", s.pos)
+	case payload > MaxRecord || s.pos+h.size+int(payload) > MaxRecord:
+		return errLongRecord
+	case items > MaxItems:
+		return fmt.Errorf("%v of %d values, at most %d are allowed", h.class, items, MaxItems)
+	case items > 0 && s.depth == MaxDepth:
+		return fmt.Errorf("nested deeper than %d levels", MaxDepth)
+	}
+	return nil
 }
 
 func found(h head) string {

@@ -31,25 +31,18 @@ type head struct {
 	n     uint64 // the number, 1 for true, the elements of an array, the pairs of a map; else bytes that follow the head
 }
 
-// payload is the number of bytes that belong to the value and follow its head, elements of containers aside.
-func (h head) payload() uint64 {
+// extent returns what follows the head: bytes that belong to the value, and values that are its elements or its keys
+// and values.
+func (h head) extent() (payload, items uint64) {
 	switch h.class {
 	case classStr, classBin, classFloat, classExt:
-		return h.n
-	default:
-		return 0
-	}
-}
-
-// items is the number of values that follow the head as elements of an array or as keys and values of a map.
-func (h head) items() uint64 {
-	switch h.class {
+		return h.n, 0
 	case classArray:
-		return h.n
+		return 0, h.n
 	case classMap:
-		return 2 * h.n
+		return 0, 2 * h.n
 	default:
-		return 0
+		return 0, 0
 	}
 }
 

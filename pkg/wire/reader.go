@@ -52,10 +52,8 @@ func (r *Reader) Next() bool {
 		return false
 	}
 	r.raw, r.err = r.src.next()
-	if errors.Is(r.err, io.EOF) && !r.ended {
-		r.err = fmt.Errorf("read stream: %w: no end record", ErrTruncated)
-	}
 	if r.err != nil {
+		r.err = r.explain(r.err)
 		return false
 	}
 	rec, err := r.dec.decode(r.raw)
@@ -68,6 +66,18 @@ func (r *Reader) Next() bool {
 	}
 	r.rec = rec
 	return true
+}
+
+// explain adds to a source's error what only the Reader knows.
+func (r *Reader) explain(err error) error {
+	var format *FormatError
+	switch {
+	case errors.Is(err, io.EOF) && !r.ended:
+		return fmt.Errorf("read stream: %w: no end record", ErrTruncated)
+	case errors.As(err, &format) && !r.began && !errors.Is(err, ErrTruncated):
+		format.Err, format.whole = fmt.Errorf("this is no xw stream: %w", format.Err), false
+	}
+	return err
 }
 
 // detect tells text from binary: a record in MessagePack never begins with an ASCII character.

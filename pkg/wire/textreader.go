@@ -38,13 +38,21 @@ func (t *textSource) next() ([]byte, error) {
 		if len(line) == 0 || line[0] == '#' {
 			continue
 		}
-		kind, rest, _ := strings.Cut(string(line), " ")
+		kind, rest := cutKind(string(line))
 		raw, err := t.parse(kind, rest)
 		if err != nil {
 			return nil, t.bad(printable([]byte(kind)), err, true)
 		}
 		return raw, nil
 	}
+}
+
+func cutKind(line string) (kind, rest string) {
+	i := strings.IndexAny(line, " \t")
+	if i < 0 {
+		return line, ""
+	}
+	return line[:i], line[i:]
 }
 
 func (t *textSource) position() (offset int64, line int) { return t.begin, t.count }

@@ -25,7 +25,9 @@ type Writer struct {
 
 // NewWriter returns a Writer on w. The first record to write is the header.
 func NewWriter(w io.Writer) *Writer {
-	return &Writer{w: w, enc: newEncoder()}
+	enc := newEncoder()
+	enc.buf = make(buffer, 0, 2*bufferSize)
+	return &Writer{w: w, enc: enc}
 }
 
 // Write implements Sink.
