@@ -1,0 +1,182 @@
+//go:build amd64
+
+package watch
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"xw/pkg/perfabi"
+	"xw/pkg/proc"
+)
+
+// decide settles what the kernel and the privileges allow: hits made by the kernel, BPF, the scope.
+func (s *Set) decide() error {
+	if err := s.decideKernel(); err != nil {
+		return err
+	}
+	s.attrs.regs, s.attrs.callchain = s.cfg.Regs, s.cfg.Callchain
+	s.attrs.lost = s.tryAttr(func(a *unix.PerfEventAttr) { a.Read_format = perfabi.FormatLost }) == nil
+	if err := s.decideValues(); err != nil {
+		return err
+	}
+	s.attrs.program = s.progs != nil
+	return s.decideScope()
+}
+
+// tryAttr opens the first slot's watchpoint on a thread of the target, disabled, with a changed attr, and closes it.
+func (s *Set) tryAttr(change func(*unix.PerfEventAttr)) error {
+	attr := s.attrs.breakpoint(s.cfg.Slots[0], perfabi.AttrDisabled)
+	change(attr)
+	tids, err := s.target.TIDs()
+	if err != nil {
+		return fmt.Errorf("list threads of process %d: %w", s.target.PID(), err)
+	}
+	err = unix.ESRCH
+	for _, tid := range tids {
+		var e *event
+		if e, err = openEvent(attr, tid, -1, nil); err == nil {
+			e.close()
+			return nil
+		}
+		if !errors.Is(err, unix.ESRCH) {
+			return s.openError(0, tid, -1, err)
+		}
+	}
+	return s.openError(0, s.target.PID(), -1, err)
+}
+
+// decideKernel finds out whether hits made by the kernel may be seen. It is the first to open something on the
+// target, and so the one to report that nothing at all may be opened.
+func (s *Set) decideKernel() error {
+	none := func(*unix.PerfEventAttr) {}
+	if s.cfg.Kernel != "off" {
+		s.attrs.kernel = true
+		err := s.tryAttr(none)
+		if err == nil {
+			s.info.Kernel, s.info.KernelReason = "on", "permitted"
+			if s.cfg.Kernel == "on" {
+				s.info.KernelReason = "asked for"
+			}
+			return nil
+		}
+		if s.cfg.Kernel == "on" || !errors.Is(err, unix.EACCES) {
+			return err
+		}
+	}
+	s.attrs.kernel = false
+	s.info.Kernel, s.info.KernelReason = "off", "asked for"
+	if s.cfg.Kernel == "auto" {
+		s.info.KernelReason = "perf_event_paranoid is " + paranoid() + " and xw-open has no CAP_PERFMON"
+	}
+	return s.tryAttr(none)
+}
+
+// decideValues loads the BPF programs, unless they are not wanted.
+func (s *Set) decideValues() error {
+	s.info.Values, s.info.ValuesReason = "off", "asked for"
+	if s.cfg.Values == "off" {
+		return nil
+	}
+	err := s.loadPrograms()
+	if err == nil {
+		s.info.Values, s.info.ValuesReason = "bpf", "permitted"
+		return nil
+	}
+	if s.cfg.Values == "bpf" {
+		return fmt.Errorf("read values with BPF: %w", err)
+	}
+	s.info.ValuesReason = fmt.Sprintf("BPF is not available: %v", err)
+	return nil
+}
+
+func (s *Set) loadPrograms() error {
+	offset, err := taskMMOffset()
+	if err != nil {
+		return err
+	}
+	if s.mm, err = s.target.HoldMM(); err != nil {
+		return err
+	}
+	mm, err := mmOf(s.target.PidFD(), offset)
+	if err != nil {
+		return err
+	}
+	s.progs, err = loadPrograms(s.cfg.Slots, programConfig{mm: mm, mmOffset: offset, cpus: s.cpus[len(s.cpus)-1] + 1})
+	return err
+}
+
+// decideScope chooses how to cover the tasks of the target.
+func (s *Set) decideScope() error {
+	choose := func(name, reason string) error {
+		s.info.Scope, s.info.ScopeReason = name, reason
+		switch name {
+		case "cpu":
+			s.scope = &cpuScope{set: s}
+		case "inherit":
+			s.scope = newInheritScope(s)
+		default:
+			return fmt.Errorf("choose scope: %q is none of auto, cpu, inherit", name)
+		}
+		return nil
+	}
+	if s.cfg.Scope != "auto" {
+		return choose(s.cfg.Scope, "asked for")
+	}
+	if s.progs == nil {
+		return choose("inherit", "scope cpu needs BPF to tell whose hit it is: "+s.info.ValuesReason)
+	}
+	if err := s.mayWatchCPU(); err != nil {
+		return choose("inherit", fmt.Sprintf("scope cpu is not permitted: %v", err))
+	}
+	if s.cfg.Chains {
+		return choose("cpu", "chains: one ioctl per CPU moves a watch, without a race with new threads")
+	}
+	others, unreadable, err := s.target.Others(s.ranges())
+	switch {
+	case err != nil:
+		return choose("inherit", fmt.Sprintf("who else has the addresses mapped is unknown: %v", err))
+	case others > 0:
+		return choose("inherit", fmt.Sprintf("%d other processes have the watched addresses mapped and would pay for their own accesses in scope cpu", others))
+	case unreadable > 0:
+		return choose("cpu", fmt.Sprintf("permitted, and no other process whose mappings can be read has the addresses mapped (%d cannot be read)", unreadable))
+	}
+	return choose("cpu", "permitted, and no other process has the addresses mapped")
+}
+
+// mayWatchCPU tries a watchpoint on a whole CPU.
+func (s *Set) mayWatchCPU() error {
+	e, err := openEvent(s.attrs.breakpoint(s.cfg.Slots[0], perfabi.AttrDisabled), -1, s.cpus[0], nil)
+	if err != nil {
+		return err
+	}
+	e.close()
+	return nil
+}
+
+// ranges are the bytes armed at attach, with the protection that an access needs.
+func (s *Set) ranges() []proc.Range {
+	var ranges []proc.Range
+	for _, slot := range s.cfg.Slots {
+		if slot.Addr == 0 {
+			continue
+		}
+		r := proc.Range{Start: slot.Addr, End: slot.Addr + max(slot.Len, 1)}
+		if slot.Access == "w" {
+			r.Prot = proc.ProtWrite
+		}
+		ranges = append(ranges, r)
+	}
+	return ranges
+}
+
+// tracer names the process that traces the target, for the message about taken slots.
+func (s *Set) tracer() string {
+	pid, comm := s.target.TracerPID()
+	if pid == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s (pid %d)", comm, pid)
+}

@@ -1,0 +1,166 @@
+//go:build amd64
+
+package watch
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"xw/pkg/perfabi"
+)
+
+// limit is the number of hits that may still be delivered, and what was delivered and cut per slot.
+type limit struct {
+	left      uint64 // meaningful with on
+	on        bool
+	delivered []uint64
+	cut       []uint64
+}
+
+func newLimit(slots int) limit {
+	return limit{delivered: make([]uint64, slots), cut: make([]uint64, slots)}
+}
+
+// take accounts for one hit of a slot and says whether it may be delivered.
+func (l *limit) take(slot int) bool {
+	if l.on && l.left == 0 {
+		l.cut[slot]++
+		return false
+	}
+	if l.on {
+		l.left--
+	}
+	l.delivered[slot]++
+	return true
+}
+
+// Limit bounds the hits that Drain delivers from now on; the rest is counted by Cut.
+func (s *Set) Limit(n uint64) { s.limit.on, s.limit.left = true, n }
+
+// Full reports that the limit has been delivered.
+func (s *Set) Full() bool { return s.limit.on && s.limit.left == 0 }
+
+// Cut is the number of a slot's hits that Drain left out for the limit.
+func (s *Set) Cut(slot int) uint64 { return s.limit.cut[slot] }
+
+// Delivered is the number of a slot's hits that Drain has delivered.
+func (s *Set) Delivered(slot int) uint64 { return s.limit.delivered[slot] }
+
+// Fds are the descriptors to poll for a filled ring; POLLIN says that one holds records.
+func (s *Set) Fds() []int {
+	fds := make([]int, len(s.rings))
+	for i, r := range s.rings {
+		fds[i] = r.owner.fd
+	}
+	return fds
+}
+
+// Drain takes what the rings hold now and hands each record that is the session's to emit, valid during the call
+// only. It goes on while room says so; whole tells that every ring was emptied.
+func (s *Set) Drain(room func() bool, emit func(cpu int, rec []byte)) (whole bool, err error) {
+	for len(s.early) > 0 && room() {
+		s.pass(s.early[0].cpu, s.early[0].rec, emit)
+		s.early = s.early[1:]
+	}
+	var errs []error
+	for _, r := range s.rings {
+		errs = append(errs, r.drain(room, func(rec []byte) {
+			if s.look(rec) {
+				s.pass(r.cpu, rec, emit)
+			}
+		}))
+	}
+	return room(), errors.Join(errs...)
+}
+
+// maxEarly bounds the records that arming holds back, in bytes.
+const maxEarly = 64 << 20
+
+// drainEarly takes what the rings hold while the scope is being armed, so that fork records are seen.
+func (s *Set) drainEarly() error {
+	size := 0
+	for _, r := range s.early {
+		size += len(r.rec)
+	}
+	var errs []error
+	for _, r := range s.rings {
+		errs = append(errs, r.drain(func() bool { return true }, func(rec []byte) {
+			if size += len(rec); s.look(rec) && size <= maxEarly {
+				s.early = append(s.early, record{cpu: r.cpu, rec: append([]byte(nil), rec...)})
+			}
+		}))
+	}
+	return errors.Join(errs...)
+}
+
+// look decides whether a record is the session's. Whatever cannot be read passes, for the decoder to complain about.
+func (s *Set) look(rec []byte) bool {
+	h, err := perfabi.ParseHeader(rec)
+	if err != nil {
+		return true
+	}
+	id, ok := perfabi.PeekID(rec)
+	if !ok {
+		return true
+	}
+	switch h.Type {
+	case perfabi.RecordSample:
+		src, known := s.sources[id]
+		if !known || src.Role != "breakpoint" {
+			return true // the programs have filtered already
+		}
+		pid, _, ok := perfabi.PeekTask(rec, src.SampleType)
+		if ok && int(pid) != s.target.PID() {
+			s.plain[src.Slot].foreign++
+			return false
+		}
+		s.plain[src.Slot].own++
+		return true
+	case perfabi.RecordFork, perfabi.RecordExit, perfabi.RecordComm, perfabi.RecordMmap2:
+		return s.scope.observe(h, id, rec) && s.concernsTarget(h.Type, rec)
+	}
+	return true
+}
+
+// concernsTarget reports whether a record about tasks names the target, or was made by a fork of it.
+func (s *Set) concernsTarget(kind uint32, rec []byte) bool {
+	const pidOff, ppidOff = perfabi.HeaderSize, perfabi.HeaderSize + 4
+	if len(rec) < ppidOff+4 {
+		return true
+	}
+	target := uint32(s.target.PID())
+	pid, ppid := binary.LittleEndian.Uint32(rec[pidOff:]), binary.LittleEndian.Uint32(rec[ppidOff:])
+	return pid == target || kind == perfabi.RecordFork && ppid == target
+}
+
+// pass delivers a record, or cuts it for the limit.
+func (s *Set) pass(cpu int, rec []byte, emit func(cpu int, rec []byte)) {
+	if slot, ok := s.slotOf(rec); ok && !s.limit.take(slot) {
+		return
+	}
+	emit(cpu, rec)
+}
+
+// slotOf tells the slot that a sample is a hit of.
+func (s *Set) slotOf(rec []byte) (int, bool) {
+	if binary.LittleEndian.Uint32(rec) != perfabi.RecordSample {
+		return 0, false
+	}
+	id, _ := perfabi.PeekID(rec)
+	src, ok := s.sources[id]
+	if !ok {
+		return 0, false
+	}
+	if src.Role == "breakpoint" {
+		return src.Slot, true
+	}
+	slot, ok := perfabi.PeekHitSlot(rec, src.SampleType)
+	return int(slot), ok && int(slot) < len(s.cfg.Slots)
+}
+
+// Execed reports whether a record says that the target has executed another program.
+func (s *Set) Execed(rec []byte) bool {
+	h, err := perfabi.ParseHeader(rec)
+	return err == nil && h.Type == perfabi.RecordComm && h.Misc&perfabi.MiscCommExec != 0 &&
+		len(rec) >= perfabi.HeaderSize+4 && int(binary.LittleEndian.Uint32(rec[perfabi.HeaderSize:])) == s.target.PID()
+}

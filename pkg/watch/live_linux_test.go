@@ -1,0 +1,159 @@
+//go:build amd64
+
+package watch_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"xw/pkg/hwtest"
+	"xw/pkg/perfabi"
+	"xw/pkg/proc"
+	"xw/pkg/watch"
+)
+
+// writers stores 1, 2, 3... to counter from threads in turn, on each line of input as many times as it says.
+const writers = `
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+volatile unsigned long counter;
+static void *store(void *n) { for (long i = 0; i < (long)n; i++) counter++; return 0; }
+int main(void)
+{
+	printf("ready counter=%p\n", (void *)&counter); fflush(stdout);
+	char line[64];
+	while (fgets(line, sizeof line, stdin)) {
+		int threads, times, forks;
+		sscanf(line, "%d %d %d", &threads, &times, &forks);
+		for (int i = 0; i < threads; i++) {
+			pthread_t t;
+			pthread_create(&t, 0, store, (void *)(long)times);
+			pthread_join(t, 0);
+		}
+		for (int i = 0; i < forks; i++) {
+			if (fork() == 0) { store((void *)(long)times); _exit(0); }
+			wait(0);
+		}
+		printf("done counter=%lu\n", counter); fflush(stdout);
+	}
+}
+`
+
+// hit is what the test reads of one sample.
+type hit struct {
+	tid   uint32
+	addr  uint64
+	value uint64
+	valid bool
+}
+
+// collect drains a stopped session and decodes its samples.
+func collect(t *testing.T, s *watch.Set) []hit {
+	t.Helper()
+	layouts := map[uint64]watch.Source{}
+	for _, src := range s.Sources() {
+		for _, id := range src.IDs {
+			layouts[id] = src
+		}
+	}
+	var hits []hit
+	_, err := s.Drain(func() bool { return true }, func(_ int, rec []byte) {
+		h, err := perfabi.ParseHeader(rec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, _ := perfabi.PeekID(rec)
+		src, ok := layouts[id]
+		if !ok {
+			t.Fatalf("record type %d of an unknown event %d", h.Type, id)
+		}
+		if h.Type != perfabi.RecordSample {
+			return
+		}
+		var sample perfabi.Sample
+		layout := perfabi.Layout{SampleType: src.SampleType, RegsUser: src.RegsUser, RegsIntr: src.RegsIntr}
+		if err := sample.Decode(rec, &layout); err != nil {
+			t.Fatal(err)
+		}
+		if src.Role == "breakpoint" {
+			hits = append(hits, hit{tid: sample.TID, addr: sample.Addr})
+			return
+		}
+		payload, err := perfabi.ParseHit(sample.Raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hits = append(hits, hit{tid: sample.TID, addr: payload.Addr, value: payload.Value, valid: payload.Flags&perfabi.HitValueValid != 0})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hits
+}
+
+func open(t *testing.T, pid int, cfg watch.Config) *watch.Set {
+	t.Helper()
+	p, err := proc.Open(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	s, err := watch.Open(p, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// TestEveryHit holds the number of stores, the records, the kernel's count and the program's counters against each
+// other, with threads born after the attach and forked copies that must not count.
+func TestEveryHit(t *testing.T) {
+	const threads, times, forks = 20, 50, 3
+	for _, scope := range []string{"cpu", "inherit"} {
+		for _, values := range []string{"bpf", "off"} {
+			t.Run(fmt.Sprintf("%s %s", scope, values), func(t *testing.T) {
+				hwtest.Require(t)
+				hwtest.RequireRoot(t)
+				target := hwtest.Start(t, hwtest.BuildC(t, writers))
+				addr := target.Uint("counter")
+				s := open(t, target.PID, watch.Config{
+					Slots: []watch.Slot{{Addr: addr, Len: 8, Access: "w"}}, Scope: scope, Values: values, Kernel: "auto", Regs: true,
+				})
+				target.Send(fmt.Sprintf("%d %d %d", threads, times, forks))
+				target.Line()
+				time.Sleep(10 * time.Millisecond)
+				if err := s.Stop(); err != nil {
+					t.Fatal(err)
+				}
+				hits := collect(t, s)
+				totals, err := s.Totals(0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Logf("%+v\n%+v", totals, s.Info())
+				if len(hits) != threads*times || totals.Counted != threads*times || totals.Emitted != threads*times || totals.Lost != 0 || totals.Missed != 0 {
+					t.Errorf("%d stores: %d samples, totals %+v", threads*times, len(hits), totals)
+				}
+				if gaps := s.Gaps(); len(gaps) != 0 {
+					t.Errorf("gaps %+v", gaps)
+				}
+				seen := map[uint32]bool{}
+				for i, h := range hits {
+					seen[h.tid] = true
+					if h.addr != addr || values == "bpf" && (!h.valid || h.value > threads*times || h.value == 0) {
+						t.Fatalf("hit %d: %+v", i, h)
+					}
+				}
+				if len(seen) != threads {
+					t.Errorf("%d threads of %d seen", len(seen), threads)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,299 @@
+//go:build amd64
+
+package watch
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/btf"
+
+	"xw/pkg/perfabi"
+)
+
+// Offsets in the context of a BPF_PROG_TYPE_PERF_EVENT program, struct bpf_perf_event_data of
+// linux/bpf_perf_event.h on x86-64: the registers at the hit (struct pt_regs), the sample period, the address.
+const (
+	ctxOrigAX = 120
+	ctxIP     = 128
+	ctxCS     = 136
+	ctxAddr   = 176
+)
+
+// States of the gate that every program looks at before it counts a hit as the session's.
+const (
+	gateLive    = 0
+	gateStopped = 1
+)
+
+// tally is what one program has counted on one CPU; the order is the program's.
+type tally struct {
+	Hits    uint64 // runs for the target while the gate was live
+	Emitted uint64 // of those, records that the ring took
+	Failed  uint64 // of those, records that the ring had no room for
+	Foreign uint64 // runs for a task with another memory
+	Stopped uint64 // runs for the target after the gate was closed
+}
+
+// Offsets of the fields of tally.
+const (
+	tallyHits    = 0
+	tallyEmitted = 8
+	tallyFailed  = 16
+	tallyForeign = 24
+	tallyStopped = 32
+	tallySize    = 40
+)
+
+// programs are the BPF programs of one session, one per slot, and the maps they share.
+type programs struct {
+	slots   []*ebpf.Program
+	tallies *ebpf.Map // per-CPU array: slot index to tally
+	gate    *ebpf.Map // array of one u32
+	quiet   *ebpf.Map // CPU to the output event that wakes the reader at a watermark
+	wake    *ebpf.Map // CPU to the output event that wakes it at once
+}
+
+// programConfig is what the programs of a session have in common.
+type programConfig struct {
+	mm       uint64 // kernel address of the target's mm_struct; compared in the program and never emitted
+	mmOffset int32  // of mm in struct task_struct
+	cpus     int    // one more than the highest CPU number
+}
+
+// loadPrograms assembles and loads one program for each slot.
+func loadPrograms(slots []Slot, c programConfig) (_ *programs, err error) {
+	p := &programs{}
+	defer func() {
+		if err != nil {
+			p.close()
+		}
+	}()
+	maps := []struct {
+		dst  **ebpf.Map
+		spec ebpf.MapSpec
+	}{
+		{&p.tallies, ebpf.MapSpec{Name: "xw_tallies", Type: ebpf.PerCPUArray, KeySize: 4, ValueSize: tallySize, MaxEntries: uint32(len(slots))}},
+		{&p.gate, ebpf.MapSpec{Name: "xw_gate", Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 1}},
+		{&p.quiet, ebpf.MapSpec{Name: "xw_quiet", Type: ebpf.PerfEventArray, KeySize: 4, ValueSize: 4, MaxEntries: uint32(c.cpus)}},
+		{&p.wake, ebpf.MapSpec{Name: "xw_wake", Type: ebpf.PerfEventArray, KeySize: 4, ValueSize: 4, MaxEntries: uint32(c.cpus)}},
+	}
+	for _, m := range maps {
+		if *m.dst, err = ebpf.NewMap(&m.spec); err != nil {
+			return nil, fmt.Errorf("create BPF map %s: %w", m.spec.Name, err)
+		}
+	}
+	for i, s := range slots {
+		prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+			Name: "xw_hit", Type: ebpf.PerfEvent, License: "GPL", Instructions: p.assemble(i, s, c),
+		})
+		if err != nil {
+			return nil, fmt.Errorf("load BPF program of slot %d: %w", i, err)
+		}
+		p.slots = append(p.slots, prog)
+	}
+	return p, nil
+}
+
+// Places on the program's stack.
+const (
+	stackHit  = -perfabi.HitSize // the payload, at the top
+	stackMM   = stackHit - 8
+	stackKey  = stackHit - 16
+	stackCode = stackHit - 24
+)
+
+// assemble writes the program of one slot. It runs in the trap of the hit: it looks whether the task has the target's
+// memory and whether the session is live, gathers the payload on its stack, emits it with the registers, counts.
+// It returns 0, which suppresses the watchpoint's own sample.
+//
+// R6 holds the context, R7 the tally, R8 the task, R9 the payload's flags.
+func (p *programs) assemble(index int, s Slot, c programConfig) asm.Instructions {
+	output := p.quiet
+	if s.Wake {
+		output = p.wake
+	}
+	var ins asm.Instructions
+	add := func(i ...asm.Instruction) { ins = append(ins, i...) }
+	bump := func(offset int16) {
+		add(asm.LoadMem(asm.R1, asm.R7, offset, asm.DWord),
+			asm.Add.Imm(asm.R1, 1),
+			asm.StoreMem(asm.R7, offset, asm.R1, asm.DWord))
+	}
+	field := func(offset int) int16 { return int16(stackHit + offset) }
+	stackAddr := func(reg asm.Register, offset int) {
+		add(asm.Mov.Reg(reg, asm.RFP), asm.Add.Imm(reg, int32(offset)))
+	}
+	// readUser copies n bytes from the user address in R3 to the stack and sets flag unless they cannot be read.
+	readUser := func(offset, n int, flag int32, label string) {
+		stackAddr(asm.R1, offset)
+		add(asm.Mov.Imm(asm.R2, int32(n)),
+			asm.FnProbeReadUser.Call(),
+			asm.JNE.Imm(asm.R0, 0, label),
+			asm.Or.Imm(asm.R9, flag))
+	}
+
+	add(asm.Mov.Reg(asm.R6, asm.R1),
+		asm.StoreImm(asm.RFP, stackKey, int64(index), asm.Word))
+	stackAddr(asm.R2, stackKey)
+	add(asm.LoadMapPtr(asm.R1, p.tallies.FD()),
+		asm.FnMapLookupElem.Call(),
+		asm.JEq.Imm(asm.R0, 0, "out"),
+		asm.Mov.Reg(asm.R7, asm.R0),
+		asm.FnGetCurrentTaskBtf.Call(),
+		asm.Mov.Reg(asm.R8, asm.R0),
+		asm.Mov.Reg(asm.R3, asm.R0),
+		asm.Add.Imm(asm.R3, c.mmOffset))
+	stackAddr(asm.R1, stackMM)
+	add(asm.Mov.Imm(asm.R2, 8),
+		asm.FnProbeReadKernel.Call(),
+		asm.LoadMem(asm.R1, asm.RFP, stackMM, asm.DWord),
+		asm.LoadImm(asm.R2, int64(c.mm), asm.DWord),
+		asm.JNE.Reg(asm.R1, asm.R2, "foreign"),
+		asm.LoadMapValue(asm.R1, p.gate.FD(), 0),
+		asm.LoadMem(asm.R1, asm.R1, 0, asm.Word),
+		asm.JNE.Imm(asm.R1, gateLive, "stopped"))
+	bump(tallyHits)
+
+	add(asm.Mov.Imm(asm.R9, 0))
+	for off := 0; off < perfabi.HitSize; off += 8 {
+		add(asm.StoreMem(asm.RFP, field(off), asm.R9, asm.DWord))
+	}
+	add(asm.StoreImm(asm.RFP, field(perfabi.HitSlotOff), int64(index), asm.Word),
+		asm.LoadMem(asm.R1, asm.R6, ctxAddr, asm.DWord),
+		asm.StoreMem(asm.RFP, field(perfabi.HitAddrOff), asm.R1, asm.DWord))
+
+	if s.Access == "w" {
+		// Only a w watch may be read back like this: on rw the read would be a hit of its own.
+		add(asm.Mov.Reg(asm.R3, asm.R1))
+		readUser(stackHit+perfabi.HitValueOff, int(s.Len), perfabi.HitValueValid, "unreadable")
+		add(asm.Mov.Imm(asm.R1, 0).WithSymbol("unreadable"))
+	}
+	stackAddr(asm.R1, stackHit+perfabi.HitCommOff)
+	add(asm.Mov.Imm(asm.R2, perfabi.HitCommSize),
+		asm.FnGetCurrentComm.Call(),
+		asm.LoadMem(asm.R1, asm.R6, ctxCS, asm.DWord),
+		asm.And.Imm(asm.R1, 3),
+		asm.JNE.Imm(asm.R1, 0, "user"))
+
+	// A hit made by the kernel: where the process was, and in which system call. orig_ax is a system call's number
+	// only when the process came in by an instruction that makes one, which the bytes before its ip tell.
+	add(asm.Or.Imm(asm.R9, perfabi.HitKernel),
+		asm.Mov.Reg(asm.R1, asm.R8),
+		asm.FnTaskPtRegs.Call(),
+		asm.LoadMem(asm.R3, asm.R0, ctxIP, asm.DWord),
+		asm.LoadMem(asm.R2, asm.R0, ctxOrigAX, asm.DWord),
+		asm.JEq.Imm(asm.R3, 0, "emit"),
+		asm.StoreMem(asm.RFP, field(perfabi.HitUserIPOff), asm.R3, asm.DWord),
+		asm.StoreMem(asm.RFP, field(perfabi.HitSyscallOff), asm.R2, asm.DWord),
+		asm.Or.Imm(asm.R9, perfabi.HitUserContext),
+		asm.Sub.Imm(asm.R3, 2),
+		asm.StoreImm(asm.RFP, stackCode, 0, asm.Word))
+	stackAddr(asm.R1, stackCode)
+	add(asm.Mov.Imm(asm.R2, 2),
+		asm.FnProbeReadUser.Call(),
+		asm.LoadMem(asm.R1, asm.RFP, stackCode, asm.Half),
+		asm.JEq.Imm(asm.R1, 0x050f, "syscall"), // syscall
+		asm.JEq.Imm(asm.R1, 0x80cd, "syscall"), // int $0x80
+		asm.JEq.Imm(asm.R1, 0x340f, "syscall"), // sysenter
+		asm.Ja.Label("emit"),
+		asm.Or.Imm(asm.R9, perfabi.HitInSyscall).WithSymbol("syscall"),
+		asm.Ja.Label("emit"))
+
+	add(asm.LoadMem(asm.R3, asm.R6, ctxIP, asm.DWord).WithSymbol("user"))
+	if s.Access != "w" && s.Access != "x" {
+		// Reading code that is itself watched would be a hit of its own: leave it out when ip is that near.
+		add(asm.LoadMem(asm.R1, asm.R6, ctxAddr, asm.DWord),
+			asm.Sub.Reg(asm.R1, asm.R3),
+			asm.Add.Imm(asm.R1, 2*perfabi.HitCodeHalf),
+			asm.JLE.Imm(asm.R1, 4*perfabi.HitCodeHalf, "emit"))
+	}
+	add(asm.Sub.Imm(asm.R3, perfabi.HitCodeHalf))
+	readUser(stackHit+perfabi.HitCodeOff, perfabi.HitCodeHalf, perfabi.HitCodeBefore, "ahead")
+	add(asm.LoadMem(asm.R3, asm.R6, ctxIP, asm.DWord).WithSymbol("ahead"))
+	readUser(stackHit+perfabi.HitCodeOff+perfabi.HitCodeHalf, perfabi.HitCodeHalf, perfabi.HitCodeFrom, "emit")
+
+	add(asm.StoreMem(asm.RFP, field(perfabi.HitFlagsOff), asm.R9, asm.Word).WithSymbol("emit"),
+		asm.Mov.Reg(asm.R1, asm.R6),
+		asm.LoadMapPtr(asm.R2, output.FD()),
+		asm.LoadImm(asm.R3, 0xffffffff, asm.DWord)) // BPF_F_CURRENT_CPU
+	stackAddr(asm.R4, stackHit)
+	add(asm.Mov.Imm(asm.R5, perfabi.HitSize),
+		asm.FnPerfEventOutput.Call(),
+		asm.JNE.Imm(asm.R0, 0, "failed"))
+	bump(tallyEmitted)
+	add(asm.Ja.Label("out"))
+
+	label := func(name string) { // names the next bump's first instruction
+		add(asm.Mov.Imm(asm.R0, 0).WithSymbol(name))
+	}
+	label("failed")
+	bump(tallyFailed)
+	add(asm.Ja.Label("out"))
+	label("foreign")
+	bump(tallyForeign)
+	add(asm.Ja.Label("out"))
+	label("stopped")
+	bump(tallyStopped)
+	add(asm.Mov.Imm(asm.R0, 0).WithSymbol("out"), asm.Return())
+	return ins
+}
+
+// setGate opens or closes the session for all programs at once.
+func (p *programs) setGate(state uint32) error {
+	if err := p.gate.Put(uint32(0), state); err != nil {
+		return fmt.Errorf("set the gate of the BPF programs: %w", err)
+	}
+	return nil
+}
+
+// tally sums what the program of one slot has counted on all CPUs.
+func (p *programs) tally(slot int) (tally, error) {
+	var perCPU []tally
+	var sum tally
+	if err := p.tallies.Lookup(uint32(slot), &perCPU); err != nil {
+		return sum, fmt.Errorf("read the counters of slot %d: %w", slot, err)
+	}
+	for _, t := range perCPU {
+		sum.Hits += t.Hits
+		sum.Emitted += t.Emitted
+		sum.Failed += t.Failed
+		sum.Foreign += t.Foreign
+		sum.Stopped += t.Stopped
+	}
+	return sum, nil
+}
+
+// close releases programs and maps. The maps have to live until then: closing the descriptor of a perf event array
+// empties it, and output would stop without a word.
+func (p *programs) close() {
+	for _, prog := range p.slots {
+		prog.Close()
+	}
+	for _, m := range []*ebpf.Map{p.tallies, p.gate, p.quiet, p.wake} {
+		if m != nil {
+			m.Close()
+		}
+	}
+	runtime.KeepAlive(p)
+}
+
+// taskMMOffset finds the place of mm in the running kernel's struct task_struct from its BTF.
+func taskMMOffset() (int32, error) {
+	spec, err := btf.LoadKernelSpec()
+	if err != nil {
+		return 0, fmt.Errorf("read the kernel's type information: %w", err)
+	}
+	var task *btf.Struct
+	if err := spec.TypeByName("task_struct", &task); err != nil {
+		return 0, fmt.Errorf("find task_struct in the kernel's type information: %w", err)
+	}
+	for _, m := range task.Members {
+		if m.Name == "mm" {
+			return int32(m.Offset.Bytes()), nil
+		}
+	}
+	return 0, fmt.Errorf("find task_struct.mm in the kernel's type information: %w", btf.ErrNotFound)
+}

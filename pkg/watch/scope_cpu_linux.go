@@ -1,0 +1,131 @@
+//go:build amd64
+
+package watch
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"xw/pkg/perfabi"
+)
+
+// cpuScope opens each slot once per CPU, on all tasks; the BPF program tells the target's hits from others', or where
+// there is none the drain does. It needs no scan of threads and has no race with their creation.
+type cpuScope struct {
+	set       *Set
+	sidebands []*event
+	slots     [][]*event // slot, then CPU
+}
+
+func (c *cpuScope) arm() error {
+	s := c.set
+	tasks, err := s.target.Tasks()
+	if err != nil {
+		return err
+	}
+	s.info.Threads = len(tasks)
+	for _, cpu := range s.cpus {
+		e, err := s.openSideband(-1, cpu, sidebandAll)
+		if err != nil {
+			return err
+		}
+		c.sidebands = append(c.sidebands, e)
+	}
+	for slot := range s.cfg.Slots {
+		c.slots = append(c.slots, nil)
+		for _, cpu := range s.cpus {
+			e, err := s.openWatch(slot, -1, cpu, perfabi.AttrDisabled)
+			if err != nil {
+				return err
+			}
+			c.slots[slot] = append(c.slots[slot], e)
+		}
+	}
+	for slot, events := range c.slots {
+		if s.cfg.Slots[slot].Addr == 0 {
+			continue
+		}
+		for _, e := range events {
+			if err := e.ioctl(unix.PERF_EVENT_IOC_ENABLE, 0); err != nil {
+				return fmt.Errorf("enable watchpoint: slot %d cpu %d: %w", slot, e.cpu, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (c *cpuScope) observe(perfabi.Header, uint64, []byte) bool { return true }
+
+func (c *cpuScope) disarm() error {
+	var errs []error
+	for _, e := range slices.Concat(c.slots...) {
+		errs = append(errs, e.ioctl(unix.PERF_EVENT_IOC_DISABLE, 0))
+	}
+	return errors.Join(errs...)
+}
+
+func (c *cpuScope) count(slot int) (hits, lost uint64, err error) {
+	return sumCounts(c.slots[slot], c.set.attrs.lost)
+}
+
+// sumCounts adds up the counts of several events.
+func sumCounts(events []*event, withLost bool) (hits, lost uint64, err error) {
+	for _, e := range events {
+		h, l, err := e.count(withLost)
+		if err != nil {
+			return 0, 0, err
+		}
+		hits, lost = hits+h, lost+l
+	}
+	return hits, lost, nil
+}
+
+func (c *cpuScope) move(slot int, addr uint64) error {
+	return modifyAll(c.set, slot, addr, c.slots[slot])
+}
+
+// modifyAll re-aims events of one slot; address 0 disarms them.
+func modifyAll(s *Set, slot int, addr uint64, events []*event) error {
+	aimed := s.cfg.Slots[slot]
+	aimed.Addr = addr
+	for _, e := range events {
+		attr := s.attrs.breakpoint(aimed, s.scope.bits())
+		attr.Bits &^= perfabi.AttrDisabled
+		if addr == 0 {
+			attr.Bits |= perfabi.AttrDisabled
+		}
+		if err := e.modify(attr); err != nil {
+			return fmt.Errorf("move watchpoint: slot %d to %#x: %w", slot, addr, err)
+		}
+	}
+	return nil
+}
+
+func (c *cpuScope) bits() uint64 { return perfabi.AttrDisabled }
+
+// gaps reports CPUs that came online after the watchpoints were opened.
+func (c *cpuScope) gaps() []Gap {
+	now, err := onlineCPUs()
+	if err != nil {
+		return []Gap{{Detail: fmt.Sprintf("whether a CPU came online meanwhile is unknown: %v", err)}}
+	}
+	var gaps []Gap
+	for _, cpu := range now {
+		if !slices.Contains(c.set.cpus, cpu) {
+			gaps = append(gaps, Gap{Detail: fmt.Sprintf("cpu %d came online after the watchpoints were opened and was not watched", cpu)})
+		}
+	}
+	return gaps
+}
+
+func (c *cpuScope) close() {
+	for _, e := range slices.Concat(c.slots...) {
+		e.close()
+	}
+	for _, e := range c.sidebands {
+		e.close()
+	}
+}

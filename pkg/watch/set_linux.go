@@ -1,0 +1,319 @@
+//go:build amd64
+
+package watch
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"xw/pkg/perfabi"
+	"xw/pkg/proc"
+)
+
+// Set is the open watchpoints of one session. It has one owner: no method may be called while another one runs.
+type Set struct {
+	cfg    Config
+	target *proc.Process
+	info   Info
+	attrs  attrs
+	cpus   []int
+	rings  []*cpuRing
+	progs  *programs // nil without BPF
+	wakers []*event  // output events that wake the reader at once, one per CPU, if any slot wants that
+	mm     interface{ Close() error }
+	scope  scope
+
+	sources map[uint64]Source // of the events whose records may come, by id
+	early   []record          // drained while arming, for the first Drain
+	limit   limit
+	plain   []plainCount // per slot: what came as the watchpoint's own samples
+}
+
+// record is a copy of one record.
+type record struct {
+	cpu int
+	rec []byte
+}
+
+// plainCount counts a slot's own samples, which come where no BPF program is.
+type plainCount struct{ own, foreign uint64 }
+
+// scope is one way to cover the tasks of the target.
+type scope interface {
+	// arm opens and enables the watchpoints of every task.
+	arm() error
+	// observe looks at a record about tasks, before the session filters it, and says whether to pass it on.
+	observe(h perfabi.Header, id uint64, rec []byte) bool
+	// disarm switches all watchpoints off; the events stay open to be counted.
+	disarm() error
+	// count is the kernel's count for a slot, events closed meanwhile included.
+	count(slot int) (hits, lost uint64, err error)
+	// bits are the attr flags that the watchpoints were opened with.
+	bits() uint64
+	// move aims a slot elsewhere, or nowhere for address 0.
+	move(slot int, addr uint64) error
+	// gaps are the tasks that were not covered.
+	gaps() []Gap
+	close()
+}
+
+// Open opens a session's watchpoints on p, enables them and returns. The first error is returned and nothing is left
+// open: *OpenError and *LimitError carry hints.
+func Open(p *proc.Process, cfg Config) (_ *Set, err error) {
+	s := &Set{cfg: cfg, target: p, sources: map[uint64]Source{}, plain: make([]plainCount, len(cfg.Slots)), limit: newLimit(len(cfg.Slots))}
+	defer func() {
+		if err != nil {
+			s.Close()
+		}
+	}()
+	if s.cpus, err = onlineCPUs(); err != nil {
+		return nil, err
+	}
+	if err := selfTest(); err != nil {
+		return nil, err
+	}
+	if err := s.decide(); err != nil {
+		return nil, err
+	}
+	if err := s.openRings(); err != nil {
+		return nil, err
+	}
+	if err := s.scope.arm(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// openRings opens the ring of each CPU and what records go into it besides the watchpoints' own.
+func (s *Set) openRings() (err error) {
+	size := s.cfg.RingSize
+	if size == 0 {
+		size = defaultRingSize
+	}
+	s.attrs.watermark = uint32(size / watermarkShare)
+	s.rings, s.info.RingSize, err = openRings(s.cpus, size, func(cpu int) (*event, error) {
+		if s.progs != nil {
+			return s.openOutput(cpu, false, nil)
+		}
+		// Without BPF the owner is a dummy on this process: it needs no privilege and does not end with a thread
+		// of the target, after which poll would report POLLHUP for ever.
+		e, err := openEvent(s.attrs.sideband(0), unix.Getpid(), cpu, nil)
+		if err != nil {
+			return nil, fmt.Errorf("open the ring's event on cpu %d: %w", cpu, err)
+		}
+		return e, nil
+	})
+	if err != nil || s.progs == nil {
+		return err
+	}
+	for _, r := range s.rings {
+		if err := s.progs.quiet.Put(uint32(r.cpu), uint32(r.owner.fd)); err != nil {
+			return fmt.Errorf("give the ring of cpu %d to the BPF programs: %w", r.cpu, err)
+		}
+	}
+	if !slices.ContainsFunc(s.cfg.Slots, func(slot Slot) bool { return slot.Wake }) {
+		return nil
+	}
+	for _, r := range s.rings {
+		e, err := s.openOutput(r.cpu, true, r.owner)
+		if err != nil {
+			return err
+		}
+		s.wakers = append(s.wakers, e)
+		if err := s.progs.wake.Put(uint32(r.cpu), uint32(e.fd)); err != nil {
+			return fmt.Errorf("give the ring of cpu %d to the BPF programs: %w", r.cpu, err)
+		}
+	}
+	return nil
+}
+
+func (s *Set) openOutput(cpu int, immediate bool, ring *event) (*event, error) {
+	attr := s.attrs.output(immediate)
+	e, err := openEvent(attr, -1, cpu, ring)
+	if err != nil {
+		return nil, fmt.Errorf("open the BPF output event on cpu %d: %w", cpu, err)
+	}
+	s.source(e, Source{Role: "output", SampleType: attr.Sample_type, RegsIntr: attr.Sample_regs_intr})
+	return e, nil
+}
+
+// source remembers what an event's records look like.
+func (s *Set) source(e *event, src Source) { s.sources[e.id] = src }
+
+// ring returns the event that owns the ring of a CPU.
+func (s *Set) ring(cpu int) *event {
+	for _, r := range s.rings {
+		if r.cpu == cpu {
+			return r.owner
+		}
+	}
+	return nil
+}
+
+// openSideband opens a sideband event that writes to the ring of cpu.
+func (s *Set) openSideband(tid, cpu int, bits uint64) (*event, error) {
+	attr := s.attrs.sideband(bits)
+	e, err := openEvent(attr, tid, cpu, s.ring(cpu))
+	if errors.Is(err, unix.EINVAL) && bits&perfabi.AttrBuildID != 0 { // before Linux 5.12
+		attr.Bits &^= perfabi.AttrBuildID
+		e, err = openEvent(attr, tid, cpu, s.ring(cpu))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open task records: tid=%d cpu=%d: %w", tid, cpu, err)
+	}
+	s.source(e, Source{Role: "sideband", SampleType: attr.Sample_type})
+	return e, nil
+}
+
+// openWatch opens one slot's watchpoint on a thread and CPU, with its program if there are programs. A hit between
+// the opening and the program's attachment comes as the watchpoint's own sample.
+func (s *Set) openWatch(slot, tid, cpu int, bits uint64) (*event, error) {
+	attr := s.attrs.breakpoint(s.cfg.Slots[slot], bits)
+	e, err := openEvent(attr, tid, cpu, s.ring(cpu))
+	if err != nil {
+		return nil, s.openError(slot, tid, cpu, err)
+	}
+	if s.progs != nil {
+		if err := e.ioctl(unix.PERF_EVENT_IOC_SET_BPF, s.progs.slots[slot].FD()); err != nil {
+			e.close()
+			return nil, fmt.Errorf("attach the BPF program of slot %d: tid=%d cpu=%d: %w", slot, tid, cpu, err)
+		}
+	}
+	s.source(e, Source{Role: "breakpoint", Slot: slot, SampleType: attr.Sample_type, RegsUser: attr.Sample_regs_user, RegsIntr: attr.Sample_regs_intr})
+	return e, nil
+}
+
+func (s *Set) openError(slot, tid, cpu int, err error) error {
+	tracer := ""
+	if errors.Is(err, unix.ENOSPC) {
+		tracer = s.tracer()
+	}
+	return &OpenError{TID: tid, CPU: cpu, Slot: s.cfg.Slots[slot], Paranoid: paranoid(), Tracer: tracer, Err: err}
+}
+
+// Info says what was decided.
+func (s *Set) Info() Info { return s.info }
+
+// Sources lists the events whose records a drain may bring, one entry for each kind of event.
+func (s *Set) Sources() []Source {
+	type key struct {
+		role               string
+		slot               int
+		sample, user, intr uint64
+	}
+	byKey := map[key]int{}
+	var list []Source
+	for id, src := range s.sources {
+		k := key{src.Role, src.Slot, src.SampleType, src.RegsUser, src.RegsIntr}
+		i, ok := byKey[k]
+		if !ok {
+			i = len(list)
+			byKey[k] = i
+			src.IDs = nil
+			list = append(list, src)
+		}
+		list[i].IDs = append(list[i].IDs, id)
+	}
+	for _, src := range list {
+		slices.Sort(src.IDs)
+	}
+	slices.SortFunc(list, func(a, b Source) int {
+		if a.Role != b.Role {
+			return len(a.Role) - len(b.Role)
+		}
+		return a.Slot - b.Slot
+	})
+	return list
+}
+
+// Gaps lists the tasks that were not covered.
+func (s *Set) Gaps() []Gap { return s.scope.gaps() }
+
+// Move aims a slot at another address, or at none for 0, and returns the times before the first and after the last
+// ioctl. On an error the old watch stays.
+func (s *Set) Move(slot int, addr uint64) (start, end uint64, err error) {
+	start = Now()
+	err = s.scope.move(slot, addr)
+	if err == nil {
+		s.cfg.Slots[slot].Addr = addr
+	}
+	return start, Now(), err
+}
+
+// Stop switches the watchpoints off. With BPF the programs' gate closes first, so that the session ends for all CPUs
+// at one moment.
+func (s *Set) Stop() error {
+	var gateErr error
+	if s.progs != nil {
+		gateErr = s.progs.setGate(gateStopped)
+	}
+	return errors.Join(gateErr, s.scope.disarm())
+}
+
+// Totals counts a slot's hits. It is exact after Stop and a last Drain.
+func (s *Set) Totals(slot int) (Totals, error) {
+	for range 10 {
+		before, _, err := s.scope.count(slot)
+		if err != nil {
+			return Totals{}, err
+		}
+		var t tally
+		if s.progs != nil {
+			if t, err = s.progs.tally(slot); err != nil {
+				return Totals{}, err
+			}
+		}
+		after, lost, err := s.scope.count(slot)
+		if err != nil {
+			return Totals{}, err
+		}
+		if before == after {
+			return s.totals(slot, after, lost, t), nil
+		}
+	}
+	return Totals{}, fmt.Errorf("count slot %d: hits go on after the watchpoints were switched off", slot)
+}
+
+func (s *Set) totals(slot int, count, lost uint64, t tally) Totals {
+	own, foreign := s.plain[slot].own, s.plain[slot].foreign
+	if s.progs == nil {
+		return Totals{Counted: count - min(count, foreign), Emitted: own, Lost: lost, Foreign: foreign, LostKnown: s.attrs.lost}
+	}
+	known := t.Hits + t.Foreign + t.Stopped + own + foreign
+	missed := count - min(count, known)
+	return Totals{
+		Counted: t.Hits + own + missed, Emitted: t.Emitted + own, Lost: t.Failed, Stopped: t.Stopped,
+		Foreign: t.Foreign + foreign, Missed: missed, LostKnown: true,
+	}
+}
+
+// Close releases everything. It may be called at any time, also after a failed Open.
+func (s *Set) Close() {
+	if s.scope != nil {
+		s.scope.close()
+	}
+	for _, e := range s.wakers {
+		e.close()
+	}
+	for _, r := range s.rings {
+		r.close()
+	}
+	if s.progs != nil {
+		s.progs.close()
+	}
+	if s.mm != nil {
+		s.mm.Close()
+	}
+}
+
+// Now is the present time in ns of CLOCK_MONOTONIC, the clock of every record.
+func Now() uint64 {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+		panic("clock_gettime(CLOCK_MONOTONIC): " + err.Error()) // cannot fail: the clock exists and ts is valid
+	}
+	return uint64(ts.Nano())
+}
