@@ -3,7 +3,17 @@ package perfabi
 import "encoding/binary"
 
 // The Peek functions look at one field of a whole record without decoding it: for the privileged process, which only
-// copies. They say false where the record is too short.
+// copies. Those that may not find it say so.
+
+// PeekSize is the size that the header at the start of b gives, whether or not that many bytes are there. b has at least
+// HeaderSize bytes.
+func PeekSize(b []byte) uint16 { return binary.LittleEndian.Uint16(b[6:]) }
+
+// PeekType is the type that the header at the start of b gives. b has at least HeaderSize bytes.
+func PeekType(b []byte) uint32 { return binary.LittleEndian.Uint32(b) }
+
+// PeekMisc are the misc bits of the header at the start of b. b has at least HeaderSize bytes.
+func PeekMisc(b []byte) uint16 { return binary.LittleEndian.Uint16(b[4:]) }
 
 // PeekID is the id of the event that a record belongs to: with SampleIdentifier and sample_id_all set it is the first
 // word of a sample and the last of any other record.
@@ -11,7 +21,7 @@ func PeekID(rec []byte) (uint64, bool) {
 	if len(rec) < HeaderSize+8 {
 		return 0, false
 	}
-	if binary.LittleEndian.Uint32(rec) == RecordSample {
+	if PeekType(rec) == RecordSample {
 		return binary.LittleEndian.Uint64(rec[HeaderSize:]), true
 	}
 	return binary.LittleEndian.Uint64(rec[len(rec)-8:]), true
@@ -22,7 +32,7 @@ func PeekTime(rec []byte, sampleType uint64) (uint64, bool) {
 	if len(rec) < HeaderSize {
 		return 0, false
 	}
-	if binary.LittleEndian.Uint32(rec) == RecordSample {
+	if PeekType(rec) == RecordSample {
 		return wordAt(rec, HeaderSize+wordBytes(sampleType&(SampleIdentifier|SampleIP|SampleTID)))
 	}
 	return wordAt(rec, len(rec)-wordBytes(sampleType&trailerWords&^SampleTID))
