@@ -1,0 +1,189 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+
+	"xw/pkg/wire"
+)
+
+// bindings are the addresses at which a level of a chain was armed, one after the other, and the intervals in which it
+// was not armed although it should have been.
+type bindings struct {
+	list   []binding // ascending generations, the first MaxEntries
+	folded struct {
+		count, hits uint64
+		from        uint64 // when the first of them began
+	}
+	rebinds uint64
+
+	// since is when the pointer above was written, of a re-binding that has not been answered.
+	since   wire.Opt
+	pending uint64 // its generation
+
+	blind blindness
+
+	armed    wire.Opt // the present address
+	changed  wire.Opt // time of the last hit that showed another value than stood there before
+	answered bool     // somebody asked for the value
+}
+
+type binding struct {
+	generation uint64
+	addr       wire.Opt
+	start      uint64 // before the first ioctl
+	bound      uint64 // after the last
+	to         wire.Opt
+	known      bool // a bound record told of it
+	errno      uint32
+	hits       uint64
+}
+
+// find returns the index of a generation's binding, or where it would stand.
+func (b *bindings) find(generation uint64) (int, bool) {
+	if n := len(b.list); n > 0 && b.list[n-1].generation == generation {
+		return n - 1, true
+	}
+	return slices.BinarySearchFunc(b.list, generation, func(e binding, g uint64) int {
+		return cmp.Compare(e.generation, g)
+	})
+}
+
+// obtain returns the index of a generation's binding, which is added if need be; false if there are too many.
+func (b *bindings) obtain(generation uint64) (int, bool) {
+	i, found := b.find(generation)
+	if found {
+		return i, true
+	}
+	if len(b.list) >= MaxEntries {
+		return 0, false
+	}
+	b.list = slices.Insert(b.list, i, binding{generation: generation})
+	return i, true
+}
+
+func (b *bindings) hit(s *wire.Sample) {
+	i, ok := b.obtain(s.Generation)
+	if !ok {
+		b.folded.hits++
+		return
+	}
+	e := &b.list[i]
+	if !e.known {
+		e.addr = wire.Some(s.Addr)
+	}
+	e.hits++
+}
+
+// bound takes an answer of xw-open: a binding, an unbinding, or the binding as it stands.
+func (w *watch) bound(r *wire.Bound) {
+	b := &w.bind
+	i, ok := b.obtain(r.Generation)
+	if !ok {
+		b.fold(r)
+	} else if e := &b.list[i]; e.known && e.errno == 0 {
+		b.answered = true // to a read
+		if !w.before.values[0].OK {
+			w.before.values[0] = r.Value
+		}
+		return
+	} else {
+		e.addr, e.start, e.bound, e.errno, e.known = r.Addr, r.Start, r.Time, r.Errno, true
+		if i > 0 && !b.list[i-1].to.OK {
+			b.list[i-1].to = wire.Some(r.Start)
+		}
+	}
+	b.arm(r)
+	w.before.values[0] = wire.Opt{}
+	if r.Errno == 0 {
+		w.before.values[0] = r.Value
+	}
+}
+
+// fold counts a binding that is one too many.
+func (b *bindings) fold(r *wire.Bound) {
+	if b.folded.count == 0 {
+		b.folded.from = r.Start
+		if n := len(b.list); n > 0 && !b.list[n-1].to.OK {
+			b.list[n-1].to = wire.Some(r.Start)
+		}
+	}
+	b.folded.count++
+}
+
+// arm ends the blind interval that r answers, or begins one if the kernel refused the address.
+func (b *bindings) arm(r *wire.Bound) {
+	if r.Errno != 0 {
+		if !b.since.OK {
+			b.since, b.pending = wire.Some(r.Start), r.Generation
+		}
+		return
+	}
+	b.armed = r.Addr
+	if b.since.OK && b.pending <= r.Generation {
+		if r.Addr.OK {
+			b.blind.add(interval{from: b.since.V, to: r.Time})
+		}
+		b.since = wire.Opt{}
+	}
+}
+
+// rebind takes a record of xw-rebind: the pointer above was found changed by a hit at CauseTime.
+func (w *watch) rebind(r *wire.Rebind) {
+	b := &w.bind
+	if !r.New.OK { // nothing to watch any more
+		if b.since.OK && b.pending <= r.Generation {
+			b.since = wire.Opt{}
+		}
+		return
+	}
+	b.rebinds++
+	if i, ok := b.find(r.Generation); ok { // its bound came first
+		if e := &b.list[i]; e.known && e.errno == 0 && e.addr.OK {
+			b.blind.add(interval{from: r.CauseTime, to: e.bound})
+			return
+		}
+	}
+	if !b.since.OK {
+		b.since = wire.Some(r.CauseTime)
+	}
+	b.pending = max(b.pending, r.Generation)
+}
+
+// interval is a span of time in which a watch was blind.
+type interval struct {
+	from, to uint64
+	detail   string
+}
+
+// blindness sums the blind intervals of a watch. Those that overlap are one.
+type blindness struct {
+	list    []interval // ascending; the first MaxEntries
+	more    uint64
+	total   uint64
+	longest uint64
+}
+
+func (b *blindness) add(v interval) {
+	if v.to < v.from {
+		v.to = v.from
+	}
+	for i := len(b.list) - 1; i >= 0 && b.list[i].to >= v.from; i-- {
+		e := &b.list[i]
+		if e.from > v.to {
+			continue
+		}
+		b.total -= e.to - e.from
+		e.from, e.to, e.detail = min(e.from, v.from), max(e.to, v.to), cmp.Or(e.detail, v.detail)
+		b.total += e.to - e.from
+		b.longest = max(b.longest, e.to-e.from)
+		return
+	}
+	b.total += v.to - v.from
+	b.longest = max(b.longest, v.to-v.from)
+	if len(b.list) >= MaxEntries {
+		b.more++
+		return
+	}
+	b.list = append(b.list, v)
+}

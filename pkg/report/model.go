@@ -1,0 +1,216 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+
+	"xw/pkg/wire"
+)
+
+// Model collects the records of an events stream. It is not for concurrent use. Nothing of a record that is added is
+// kept but copies.
+type Model struct {
+	opts    Options
+	session wire.Session
+	regs    regLayout
+	watches []*watch
+	threads threads
+	code    map[uint64]code // by ip
+	notes   noteList
+	gaps    gapList
+	lost    lostRecords
+	paused  map[uint32]int // index into gaps.items+1 of the throttle interval that is open, by CPU
+	late    uint64
+	last    uint64 // latest time seen
+	end     *wire.EndInfo
+	broken  error // why the stream ended before its end record
+	done    bool
+}
+
+// Options say how a Model names what it found. All are optional.
+type Options struct {
+	Symbols      Symbolizer // names addresses
+	Instructions Namer      // names instructions
+	// Op asks for the sites that read (r), write (w) or do either (rw, ""). A watch with access r asks for r.
+	Op string
+}
+
+// code is the content of memory around an ip, as it was at a hit.
+type code struct {
+	start uint64
+	bytes []byte
+}
+
+// New returns a model of the session that h opens. It fails for a header of another stream.
+func New(h *wire.Header, opts Options) (*Model, error) {
+	if h.Stream != wire.Events {
+		return nil, &StreamError{Stream: h.Stream}
+	}
+	m := &Model{
+		opts:    opts,
+		session: h.Session,
+		regs:    newRegLayout(h.Session.Regs),
+		threads: newThreads(len(h.Session.Watches)),
+		code:    map[uint64]code{},
+		paused:  map[uint32]int{},
+		lost:    lostRecords{perCPU: map[uint32]uint64{}},
+		last:    h.Session.StartNS,
+	}
+	for i := range h.Session.Watches {
+		m.watches = append(m.watches, newWatch(&m.session.Watches[i], uint64(i)))
+	}
+	for _, n := range h.Session.Notes {
+		m.notes.add(n)
+	}
+	return m, nil
+}
+
+// StreamError says that a stream is not one of events.
+type StreamError struct{ Stream string }
+
+func (e *StreamError) Error() string {
+	return fmt.Sprintf("read header: this is a stream of %q and not of %q", e.Stream, wire.Events)
+}
+
+// Hint says what to put in between.
+func (e *StreamError) Hint() string {
+	if e.Stream == wire.Raw {
+		return "xw-decode | xw-report"
+	}
+	return ""
+}
+
+// Add takes one record.
+func (m *Model) Add(rec wire.Record) {
+	if s, ok := rec.(*wire.Sample); ok {
+		m.sample(s)
+		return
+	}
+	if m.done {
+		return
+	}
+	m.addTask(rec)
+	m.addSight(rec)
+	m.addTrouble(rec)
+}
+
+// addTask takes what tells about threads and what they run.
+func (m *Model) addTask(rec wire.Record) {
+	switch r := rec.(type) {
+	case *wire.Thread:
+		m.threads.attached(r)
+	case *wire.Fork:
+		m.see(r.Time)
+		m.threads.fork(r)
+	case *wire.Exit:
+		m.see(r.Time)
+		m.threads.exit(r.TID)
+	case *wire.Comm:
+		m.see(r.Time)
+		m.threads.named(r.TID, r.Comm)
+	case *wire.Exec:
+		m.see(r.Time)
+		m.threads.named(r.TID, r.Comm)
+	case *wire.Mmap:
+		m.see(r.Time)
+		if m.opts.Symbols != nil {
+			m.opts.Symbols.AddMap(r)
+		}
+	case *wire.Code:
+		c := m.code[r.IP]
+		m.code[r.IP] = code{start: r.Start, bytes: append(c.bytes[:0], r.Bin...)}
+	}
+}
+
+// addSight takes what tells how the watches were set.
+func (m *Model) addSight(rec wire.Record) {
+	switch r := rec.(type) {
+	case *wire.Bound:
+		m.see(r.Time)
+		if w := m.watch(r.Watch, "bound"); w != nil {
+			w.bound(r)
+		}
+	case *wire.Rebind:
+		m.see(r.Time)
+		if w := m.watch(r.Watch, "rebind"); w != nil {
+			w.rebind(r)
+		}
+	case *wire.Counts:
+		m.see(r.Time)
+		if w := m.watch(r.Watch, "counts"); w != nil {
+			w.counts, w.hasCounts = *r, true
+		}
+	case *wire.Note:
+		m.see(r.Time)
+		m.notes.add(r.Text)
+	case *wire.End:
+		info := r.Info
+		m.end, m.done = &info, true
+	}
+}
+
+// see moves the latest time seen.
+func (m *Model) see(t uint64) { m.last = max(m.last, t) }
+
+// watch returns a watch by its id, or nil after having noted the gap.
+func (m *Model) watch(id uint32, kind string) *watch {
+	if int(id) < len(m.watches) {
+		return m.watches[id]
+	}
+	m.gaps.add(Gap{Kind: gapMalformed, Count: num(1),
+		Detail: Text(fmt.Sprintf("%s record of watch %d, which the header does not have", kind, id))})
+	return nil
+}
+
+func (m *Model) sample(s *wire.Sample) {
+	if m.done {
+		return
+	}
+	m.see(s.Time)
+	w := m.watch(s.Watch, "sample")
+	if w == nil {
+		return
+	}
+	m.lost.seen(s.CPU, s.Time)
+	t := m.threads.get(s.TID)
+	m.threads.hit(t, w.id)
+	w.hit(s, t, &m.regs)
+}
+
+// Finish says that no more records come: nil if the stream ended with its end record, else why it did not.
+func (m *Model) Finish(err error) {
+	if err == nil && m.end == nil {
+		err = errors.New("the stream has no end record")
+	}
+	m.broken, m.done = err, true
+}
+
+// noteList keeps each note once.
+type noteList struct {
+	items []Text
+	seen  map[Text]bool
+	more  uint64
+}
+
+func (l *noteList) add(s string) {
+	t := Text(s)
+	switch {
+	case t == "" || l.seen[t]:
+		return
+	case len(l.items) >= MaxEntries:
+		l.more++
+		return
+	case l.seen == nil:
+		l.seen = map[Text]bool{}
+	}
+	l.seen[t] = true
+	l.items = append(l.items, t)
+}
+
+func (l *noteList) list() []Text {
+	notes := append([]Text{}, l.items...)
+	if l.more > 0 {
+		notes = append(notes, Text(fmt.Sprintf("%d more notes", l.more)))
+	}
+	return notes
+}

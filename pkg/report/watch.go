@@ -1,0 +1,224 @@
+package report
+
+import "xw/pkg/wire"
+
+// watch collects the hits of one watch.
+type watch struct {
+	*wire.Watch
+	id        uint64
+	hits      uint64
+	first     wire.Opt
+	last      uint64
+	counts    wire.Counts
+	hasCounts bool
+
+	sites  map[siteKey]*site
+	recent *site
+	stacks int // distinct call stacks kept, all sites together
+
+	values    values
+	before    before
+	bind      bindings
+	handoffs  handoffs
+	irregular uint64 // hits whose registers did not have the announced form
+}
+
+// siteKey tells sites apart. A kernel hit is told apart by where the process was, too.
+type siteKey struct {
+	ip      uint64
+	userIP  wire.Opt
+	syscall wire.Opt
+	origin  uint32
+}
+
+// site collects the hits of one place.
+type site struct {
+	key      siteKey
+	hits     uint64
+	first    uint64
+	last     uint64
+	threads  threadSet
+	comms    commCounts
+	value    wire.Opt // at the last hit
+	old      wire.Opt // before the last hit
+	addr     uint64   // armed at the last hit
+	len      uint64   // of the slot that fired at the last hit
+	regs     []byte   // at the last hit; nil if it had none
+	same     uint64   // hits after which the value was what it had been
+	compared uint64   // hits of which the value before and after is known
+	handoffs handoffs
+	folded   folded
+	stacks   map[uint64]*stack
+	other    uint64 // hits whose stack was not kept
+
+	named uint64 // the fields below are right for that many hits
+	place Place
+	user  *Caller
+	insn  Instruction
+}
+
+// handoffs counts hits by where the one before came from.
+type handoffs struct {
+	thread, cpu uint64
+}
+
+// before is the hit before the present one.
+type before struct {
+	ok     bool
+	thread uint32 // index
+	cpu    uint32
+	values []wire.Opt // by slot: what stands there as far as hits have shown
+}
+
+func newWatch(w *wire.Watch, id uint64) *watch {
+	return &watch{
+		Watch:  w,
+		id:     id,
+		sites:  map[siteKey]*site{},
+		before: before{values: make([]wire.Opt, max(1, len(w.Slots)))},
+	}
+}
+
+// hit takes one hit of the watch by t. It allocates nothing for a site, thread, value and stack that were seen before.
+func (w *watch) hit(s *wire.Sample, t *thread, regs *regLayout) {
+	w.hits++
+	if !w.first.OK || s.Time < w.first.V {
+		w.first = wire.Some(s.Time)
+	}
+	w.last = max(w.last, s.Time)
+
+	st := w.site(s)
+	st.hits++
+	st.first, st.last = min(st.first, s.Time), max(st.last, s.Time)
+	st.threads.add(t.index)
+	st.comms.add(t.comm)
+
+	slot := w.slot(s)
+	st.addr, st.len = s.Addr, w.slotLen(slot)
+	w.value(s, st, slot)
+	w.handoff(s, st, t)
+	w.registers(s, st, slot, t, regs)
+	if s.Callchain != nil {
+		w.stack(s, st)
+	}
+	if w.Chain.OK {
+		w.bind.hit(s)
+	}
+}
+
+func (w *watch) site(s *wire.Sample) *site {
+	key := siteKey{ip: s.IP, origin: s.Origin}
+	if s.Origin != 0 {
+		key.userIP, key.syscall = s.UserIP, s.Syscall
+	}
+	if st := w.recent; st != nil && st.key == key {
+		return st
+	}
+	st := w.sites[key]
+	if st == nil {
+		st = &site{key: key, first: s.Time, last: s.Time}
+		w.sites[key] = st
+	}
+	w.recent = st
+	return st
+}
+
+// slot returns the index of the slot that fired. A level of a chain has one, wherever it is armed.
+func (w *watch) slot(s *wire.Sample) int {
+	for i := range w.Slots {
+		if w.Slots[i].Addr == s.Addr {
+			return i
+		}
+	}
+	return 0
+}
+
+func (w *watch) slotLen(slot int) uint64 {
+	if slot < len(w.Slots) {
+		return w.Slots[slot].Len
+	}
+	return w.Len
+}
+
+// value takes the value that s carries and compares it with the one before.
+func (w *watch) value(s *wire.Sample, st *site, slot int) {
+	old := w.before.values[slot]
+	w.before.values[slot] = s.Value
+	st.value, st.old = s.Value, old
+	if !s.Value.OK {
+		return
+	}
+	w.values.add(uint32(slot), s.Value.V)
+	if old.OK {
+		st.compared++
+		if old.V == s.Value.V {
+			st.same++
+		} else {
+			w.bind.changed = wire.Some(s.Time)
+		}
+	}
+}
+
+func (w *watch) handoff(s *wire.Sample, st *site, t *thread) {
+	if b := &w.before; b.ok {
+		if b.thread != t.index {
+			w.handoffs.thread++
+			st.handoffs.thread++
+		}
+		if b.cpu != s.CPU {
+			w.handoffs.cpu++
+			st.handoffs.cpu++
+		}
+	}
+	w.before.ok, w.before.thread, w.before.cpu = true, t.index, s.CPU
+}
+
+func (w *watch) registers(s *wire.Sample, st *site, slot int, t *thread, layout *regLayout) {
+	if !layout.fits(s.Regs) {
+		w.irregular++
+	}
+	if s.Regs == nil || !layout.fits(s.Regs) {
+		st.regs = nil
+		st.folded.unknown++
+		t.on[w.id].last.ok = false
+		return
+	}
+	st.regs = append(st.regs[:0], s.Regs...)
+	st.folded.add(t.on[w.id].last.follow(s, uint32(slot), layout))
+}
+
+// interrupt forgets what the hit before was: hits are missing after it.
+func (w *watch) interrupt() {
+	w.before.ok = false
+	for i := range w.before.values {
+		w.before.values[i] = wire.Opt{}
+	}
+}
+
+// commCounts are the hits of a site by thread name. Names beyond the first ones share one entry.
+type commCounts struct {
+	list  []commHits
+	other uint64
+}
+
+type commHits struct {
+	comm string
+	hits uint64
+}
+
+// maxComms bounds the names kept for a site.
+const maxComms = 16
+
+func (c *commCounts) add(comm string) {
+	for i := range c.list {
+		if c.list[i].comm == comm {
+			c.list[i].hits++
+			return
+		}
+	}
+	if len(c.list) >= maxComms {
+		c.other++
+		return
+	}
+	c.list = append(c.list, commHits{comm, 1})
+}
