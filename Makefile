@@ -1,0 +1,62 @@
+# Building needs Go; the demo and the tests need a C compiler too. "make deps" installs what else some tests and the
+# benchmarks use.
+
+GO ?= go
+PREFIX ?= /usr/local
+FUZZTIME ?= 10s
+TESTFLAGS ?=
+COMMANDS = xw-open xw-decode xw-rebind xw-report
+
+# Debian packages: compilers and libraries of all the kinds of programs that are watched, programs to watch, the tools
+# that xw is measured against, and what the example filters are written in.
+DEBS = gcc g++ gcc-multilib musl-tools libc6-dev binutils elfutils \
+	redis-server sqlite3 \
+	linux-perf bpftrace gdb \
+	python3 python3-msgpack
+
+.PHONY: build test lint golden fuzz bench demo deps install clean
+
+build:
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/...
+
+# Tests that use watchpoints take turns by a lock of their own, so that packages can be tested side by side. Where
+# watchpoints do not work they are skipped; XW_REQUIRE_HW=1 makes them fail instead.
+test:
+	$(GO) test -race -timeout 20m $(TESTFLAGS) ./...
+
+lint:
+	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not formatted:"; echo "$$unformatted"; exit 1; fi
+	$(GO) vet ./...
+	GOOS=darwin $(GO) vet ./...
+	GOOS=linux GOARCH=arm64 $(GO) vet ./...
+	$(GO) tool staticcheck ./...
+	$(GO) test -run '^TestHouse' .
+
+# Rewrites the golden files that exist and differ. A new one is made by -update-new, in its own package, on purpose.
+golden:
+	$(GO) test $$($(GO) list -f '{{$$p := .ImportPath}}{{range .TestImports}}{{if eq . "xw/pkg/golden"}}{{$$p}}{{end}}{{end}} {{range .XTestImports}}{{if eq . "xw/pkg/golden"}}{{$$p}}{{end}}{{end}}' ./... | tr -s ' \n' '\n' | sort -u) -update
+
+# Runs every fuzz target for FUZZTIME.
+fuzz:
+	@set -e; grep -rHo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' cmd pkg | sed 's/func //' | \
+	while IFS=: read -r file name; do \
+		echo "$$(dirname $$file) $$name"; \
+		$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) ./$$(dirname $$file); \
+	done
+
+bench: build
+	$(GO) run ./bench
+
+demo: build
+	sh examples/demo.sh
+
+deps:
+	apt-get update
+	DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(DEBS)
+
+install: build
+	install -d $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(COMMANDS:%=bin/%) $(DESTDIR)$(PREFIX)/bin
+
+clean:
+	rm -rf bin
