@@ -147,7 +147,7 @@ func TestParseExamples(t *testing.T) {
 	got, err := parseExamples(text)
 	want := []example{
 		{line: 3, how: "make", code: "make demo", output: "42 hits"},
-		{line: 16, how: "no, it installs packages", code: "make deps\nmake"},
+		{line: 17, how: "no, it installs packages", code: "make deps\nmake"},
 	}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %+v, %v", got, err)
