@@ -8,7 +8,7 @@ const (
 	// MaxChunk bounds the perf records that one chunk carries, in bytes.
 	MaxChunk = 64 << 10
 	// MaxItems bounds the elements of one array, and the keys and values of one map.
-	MaxItems = 64 << 10
+	MaxItems = 16 << 10
 	// MaxDepth bounds how deep arrays and maps nest; the record itself is the first level.
 	MaxDepth = 8
 	// MaxLine bounds one line of the text twin, in bytes.

@@ -61,7 +61,7 @@ func (r *Reader) Next() bool {
 		err = r.place(rec)
 	}
 	if err != nil {
-		r.err = r.formatError(err)
+		r.err = r.explain(r.formatError(err))
 		return false
 	}
 	r.rec = rec
@@ -109,10 +109,11 @@ func (r *Reader) place(rec Record) error {
 		_, r.ended = rec.(*End)
 		return nil
 	case !isHeader:
-		return errors.New("this is no xw stream: it does not begin with a header")
+		return errors.New("it does not begin with a header")
 	}
-	r.began = true
-	return header.check()
+	err := header.check()
+	r.began = err == nil
+	return err
 }
 
 func (h *Header) check() error {
@@ -187,7 +188,7 @@ func Clone(r Record) (Record, error) {
 		return &Unknown{u.Name}, nil
 	}
 	e := newEncoder()
-	if err := e.encode(r); err != nil {
+	if err := e.append(r); err != nil {
 		return nil, fmt.Errorf("clone: %s: %w", r.Kind(), err)
 	}
 	return newDecoder().decode(e.buf)
