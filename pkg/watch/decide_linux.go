@@ -5,6 +5,7 @@ package watch
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -93,19 +94,35 @@ func (s *Set) decideValues() error {
 }
 
 func (s *Set) loadPrograms() error {
-	offset, err := taskMMOffset()
+	offsets, err := kernelOffsets()
 	if err != nil {
 		return err
 	}
 	if s.mm, err = s.target.HoldMM(); err != nil {
 		return err
 	}
-	mm, err := mmOf(s.target.PidFD(), offset)
+	mem, err := memoryOf(s.target.PidFD(), offsets)
 	if err != nil {
 		return err
 	}
-	s.progs, err = loadPrograms(s.cfg.Slots, programConfig{mm: mm, mmOffset: offset, cpus: s.cpus[len(s.cpus)-1] + 1})
-	return err
+	c := programConfig{memory: mem, offsets: offsets, cpus: s.cpus[len(s.cpus)-1] + 1}
+	if slices.ContainsFunc(s.cfg.Slots, func(slot Slot) bool { return slot.Access != "w" && slot.Access != "x" }) {
+		if c.directMap, err = findDirectMap(offsets); err != nil {
+			s.info.Notes = append(s.info.Notes, fmt.Sprintf("values of rw watches are not read at the hit: %v", err))
+		}
+	}
+	progs, err := newPrograms(c)
+	if err != nil {
+		return err
+	}
+	for _, slot := range s.cfg.Slots {
+		if err := progs.load(slot); err != nil {
+			progs.close()
+			return err
+		}
+	}
+	s.progs = progs
+	return nil
 }
 
 // decideScope chooses how to cover the tasks of the target.

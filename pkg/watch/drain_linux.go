@@ -13,12 +13,8 @@ import (
 type limit struct {
 	left      uint64 // meaningful with on
 	on        bool
-	delivered []uint64
-	cut       []uint64
-}
-
-func newLimit(slots int) limit {
-	return limit{delivered: make([]uint64, slots), cut: make([]uint64, slots)}
+	delivered [MaxSlots]uint64
+	cut       [MaxSlots]uint64
 }
 
 // take accounts for one hit of a slot and says whether it may be delivered.
@@ -130,6 +126,9 @@ func (s *Set) concernsTarget(kind uint32, rec []byte) bool {
 	}
 	target := uint32(s.target.PID())
 	pid, ppid := binary.LittleEndian.Uint32(rec[pidOff:]), binary.LittleEndian.Uint32(rec[ppidOff:])
+	if kind == perfabi.RecordFork && pid == target {
+		s.born++
+	}
 	return pid == target || kind == perfabi.RecordFork && ppid == target
 }
 

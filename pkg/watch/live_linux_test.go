@@ -157,3 +157,34 @@ func TestEveryHit(t *testing.T) {
 		}
 	}
 }
+
+// TestReadWriteValues watches a word for reads and writes: the value of every hit, and no hit of the program's own
+// reading.
+func TestReadWriteValues(t *testing.T) {
+	hwtest.Require(t)
+	hwtest.RequireRoot(t)
+	target := hwtest.Start(t, hwtest.BuildC(t, writers))
+	addr := target.Uint("counter")
+	s := open(t, target.PID, watch.Config{Slots: []watch.Slot{{Addr: addr, Len: 8, Access: "rw"}}, Scope: "cpu", Values: "bpf", Kernel: "auto"})
+	const times = 200
+	target.Send(fmt.Sprintf("1 %d 0", times))
+	target.Line()
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	hits := collect(t, s)
+	totals, err := s.Totals(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// counter++ is one instruction, or a load and a store; printing the value is a load.
+	if n := uint64(len(hits)); n != totals.Counted || totals.Missed != 0 || n != times+1 && n != 2*times+1 {
+		t.Errorf("%d increments and a load: %d hits, totals %+v", times, n, totals)
+	}
+	perStore := (len(hits) - 1) / times
+	for i, h := range hits[:len(hits)-1] {
+		if want := uint64((i + perStore) / perStore); !h.valid || h.value != want && h.value != want-1 {
+			t.Fatalf("hit %d: %+v, want value %d", i, h, want)
+		}
+	}
+}

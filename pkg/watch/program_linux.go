@@ -8,7 +8,6 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
-	"github.com/cilium/ebpf/btf"
 
 	"xw/pkg/perfabi"
 )
@@ -49,6 +48,7 @@ const (
 
 // programs are the BPF programs of one session, one per slot, and the maps they share.
 type programs struct {
+	config  programConfig
 	slots   []*ebpf.Program
 	tallies *ebpf.Map // per-CPU array: slot index to tally
 	gate    *ebpf.Map // array of one u32
@@ -58,14 +58,15 @@ type programs struct {
 
 // programConfig is what the programs of a session have in common.
 type programConfig struct {
-	mm       uint64 // kernel address of the target's mm_struct; compared in the program and never emitted
-	mmOffset int32  // of mm in struct task_struct
-	cpus     int    // one more than the highest CPU number
+	memory    memory     // the target's; compared in the program and never emitted
+	offsets   offsets    // in the kernel's structures
+	directMap *directMap // nil where it was not found
+	cpus      int        // one more than the highest CPU number
 }
 
-// loadPrograms assembles and loads one program for each slot.
-func loadPrograms(slots []Slot, c programConfig) (_ *programs, err error) {
-	p := &programs{}
+// newPrograms creates the maps that the programs of a session share.
+func newPrograms(c programConfig) (_ *programs, err error) {
+	p := &programs{config: c}
 	defer func() {
 		if err != nil {
 			p.close()
@@ -75,7 +76,7 @@ func loadPrograms(slots []Slot, c programConfig) (_ *programs, err error) {
 		dst  **ebpf.Map
 		spec ebpf.MapSpec
 	}{
-		{&p.tallies, ebpf.MapSpec{Name: "xw_tallies", Type: ebpf.PerCPUArray, KeySize: 4, ValueSize: tallySize, MaxEntries: uint32(len(slots))}},
+		{&p.tallies, ebpf.MapSpec{Name: "xw_tallies", Type: ebpf.PerCPUArray, KeySize: 4, ValueSize: tallySize, MaxEntries: MaxSlots}},
 		{&p.gate, ebpf.MapSpec{Name: "xw_gate", Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 1}},
 		{&p.quiet, ebpf.MapSpec{Name: "xw_quiet", Type: ebpf.PerfEventArray, KeySize: 4, ValueSize: 4, MaxEntries: uint32(c.cpus)}},
 		{&p.wake, ebpf.MapSpec{Name: "xw_wake", Type: ebpf.PerfEventArray, KeySize: 4, ValueSize: 4, MaxEntries: uint32(c.cpus)}},
@@ -85,16 +86,20 @@ func loadPrograms(slots []Slot, c programConfig) (_ *programs, err error) {
 			return nil, fmt.Errorf("create BPF map %s: %w", m.spec.Name, err)
 		}
 	}
-	for i, s := range slots {
-		prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{
-			Name: "xw_hit", Type: ebpf.PerfEvent, License: "GPL", Instructions: p.assemble(i, s, c),
-		})
-		if err != nil {
-			return nil, fmt.Errorf("load BPF program of slot %d: %w", i, err)
-		}
-		p.slots = append(p.slots, prog)
-	}
 	return p, nil
+}
+
+// load assembles and loads the program of the next slot.
+func (p *programs) load(s Slot) error {
+	i := len(p.slots)
+	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Name: "xw_hit", Type: ebpf.PerfEvent, License: "GPL", Instructions: p.assemble(i, s),
+	})
+	if err != nil {
+		return fmt.Errorf("load BPF program of slot %d: %w", i, err)
+	}
+	p.slots = append(p.slots, prog)
+	return nil
 }
 
 // Places on the program's stack.
@@ -110,7 +115,7 @@ const (
 // It returns 0, which suppresses the watchpoint's own sample.
 //
 // R6 holds the context, R7 the tally, R8 the task, R9 the payload's flags.
-func (p *programs) assemble(index int, s Slot, c programConfig) asm.Instructions {
+func (p *programs) assemble(index int, s Slot) asm.Instructions {
 	output := p.quiet
 	if s.Wake {
 		output = p.wake
@@ -145,12 +150,12 @@ func (p *programs) assemble(index int, s Slot, c programConfig) asm.Instructions
 		asm.FnGetCurrentTaskBtf.Call(),
 		asm.Mov.Reg(asm.R8, asm.R0),
 		asm.Mov.Reg(asm.R3, asm.R0),
-		asm.Add.Imm(asm.R3, c.mmOffset))
+		asm.Add.Imm(asm.R3, p.config.offsets.mm))
 	stackAddr(asm.R1, stackMM)
 	add(asm.Mov.Imm(asm.R2, 8),
 		asm.FnProbeReadKernel.Call(),
 		asm.LoadMem(asm.R1, asm.RFP, stackMM, asm.DWord),
-		asm.LoadImm(asm.R2, int64(c.mm), asm.DWord),
+		asm.LoadImm(asm.R2, int64(p.config.memory.mm), asm.DWord),
 		asm.JNE.Reg(asm.R1, asm.R2, "foreign"),
 		asm.LoadMapValue(asm.R1, p.gate.FD(), 0),
 		asm.LoadMem(asm.R1, asm.R1, 0, asm.Word),
@@ -165,11 +170,16 @@ func (p *programs) assemble(index int, s Slot, c programConfig) asm.Instructions
 		asm.LoadMem(asm.R1, asm.R6, ctxAddr, asm.DWord),
 		asm.StoreMem(asm.RFP, field(perfabi.HitAddrOff), asm.R1, asm.DWord))
 
-	if s.Access == "w" {
+	switch {
+	case s.Access == "w":
 		// Only a w watch may be read back like this: on rw the read would be a hit of its own.
 		add(asm.Mov.Reg(asm.R3, asm.R1))
 		readUser(stackHit+perfabi.HitValueOff, int(s.Len), perfabi.HitValueValid, "unreadable")
 		add(asm.Mov.Imm(asm.R1, 0).WithSymbol("unreadable"))
+	case s.Access != "x" && p.config.directMap != nil:
+		add(p.config.directMap.read(asm.R1, p.config.memory.pgd, stackHit+perfabi.HitValueOff, int(s.Len), stackMM, "unreadable")...)
+		add(asm.Or.Imm(asm.R9, perfabi.HitValueValid),
+			asm.Mov.Imm(asm.R1, 0).WithSymbol("unreadable"))
 	}
 	stackAddr(asm.R1, stackHit+perfabi.HitCommOff)
 	add(asm.Mov.Imm(asm.R2, perfabi.HitCommSize),
@@ -278,22 +288,4 @@ func (p *programs) close() {
 		}
 	}
 	runtime.KeepAlive(p)
-}
-
-// taskMMOffset finds the place of mm in the running kernel's struct task_struct from its BTF.
-func taskMMOffset() (int32, error) {
-	spec, err := btf.LoadKernelSpec()
-	if err != nil {
-		return 0, fmt.Errorf("read the kernel's type information: %w", err)
-	}
-	var task *btf.Struct
-	if err := spec.TypeByName("task_struct", &task); err != nil {
-		return 0, fmt.Errorf("find task_struct in the kernel's type information: %w", err)
-	}
-	for _, m := range task.Members {
-		if m.Name == "mm" {
-			return int32(m.Offset.Bytes()), nil
-		}
-	}
-	return 0, fmt.Errorf("find task_struct.mm in the kernel's type information: %w", btf.ErrNotFound)
 }

@@ -35,26 +35,47 @@ func (c *cpuScope) arm() error {
 		c.sidebands = append(c.sidebands, e)
 	}
 	for slot := range s.cfg.Slots {
-		c.slots = append(c.slots, nil)
-		for _, cpu := range s.cpus {
-			e, err := s.openWatch(slot, -1, cpu, perfabi.AttrDisabled)
-			if err != nil {
-				return err
-			}
-			c.slots[slot] = append(c.slots[slot], e)
+		if err := c.open(slot); err != nil {
+			return err
 		}
 	}
-	for slot, events := range c.slots {
-		if s.cfg.Slots[slot].Addr == 0 {
-			continue
-		}
-		for _, e := range events {
-			if err := e.ioctl(unix.PERF_EVENT_IOC_ENABLE, 0); err != nil {
-				return fmt.Errorf("enable watchpoint: slot %d cpu %d: %w", slot, e.cpu, err)
-			}
+	for slot := range c.slots {
+		if err := c.enable(slot); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+func (c *cpuScope) open(slot int) error {
+	c.slots = append(c.slots, nil)
+	for _, cpu := range c.set.cpus {
+		e, err := c.set.openWatch(slot, -1, cpu, perfabi.AttrDisabled)
+		if err != nil {
+			return err
+		}
+		c.slots[slot] = append(c.slots[slot], e)
+	}
+	return nil
+}
+
+func (c *cpuScope) enable(slot int) error {
+	if c.set.cfg.Slots[slot].Addr == 0 {
+		return nil
+	}
+	for _, e := range c.slots[slot] {
+		if err := e.ioctl(unix.PERF_EVENT_IOC_ENABLE, 0); err != nil {
+			return fmt.Errorf("enable watchpoint: slot %d cpu %d: %w", slot, e.cpu, err)
+		}
+	}
+	return nil
+}
+
+func (c *cpuScope) add(slot int) error {
+	if err := c.open(slot); err != nil {
+		return err
+	}
+	return c.enable(slot)
 }
 
 func (c *cpuScope) observe(perfabi.Header, uint64, []byte) bool { return true }

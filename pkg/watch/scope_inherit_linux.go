@@ -30,8 +30,8 @@ type inheritScope struct {
 	tasks   map[int]*taskEvents
 	owners  map[uint64]*taskEvents // sideband event id to the task it was opened on
 	births  map[int]*birth
-	retired []retiredCount // per slot: counts of events closed meanwhile
-	lastNew uint64         // time of the newest fork record of the target's
+	retired [MaxSlots]retiredCount // per slot: counts of events closed meanwhile
+	lastNew uint64                 // time of the newest fork record of the target's
 	holes   []Gap
 	reopens int
 }
@@ -65,8 +65,7 @@ const settle = 5 * time.Millisecond
 const maxReopens = 4
 
 func newInheritScope(s *Set) *inheritScope {
-	return &inheritScope{set: s, tasks: map[int]*taskEvents{}, owners: map[uint64]*taskEvents{}, births: map[int]*birth{},
-		retired: make([]retiredCount, len(s.cfg.Slots))}
+	return &inheritScope{set: s, tasks: map[int]*taskEvents{}, owners: map[uint64]*taskEvents{}, births: map[int]*birth{}}
 }
 
 func (c *inheritScope) bits() uint64 {
@@ -208,21 +207,38 @@ func (c *inheritScope) openTaskEvents(t *taskEvents) error {
 		return err
 	}
 	for slot := range s.cfg.Slots {
-		bits := c.bits()
-		if s.cfg.Slots[slot].Addr == 0 {
-			bits |= perfabi.AttrDisabled
-		}
-		for _, cpu := range s.cpus {
-			e, err := s.openWatch(slot, t.tid, cpu, bits)
-			if err != nil {
-				return err
-			}
-			t.slots[slot] = append(t.slots[slot], e)
+		if err := c.openSlot(t, slot); err != nil {
+			return err
 		}
 	}
 	err := sideband(&t.end, sidebandEnd)
 	t.ended = Now()
 	return err
+}
+
+func (c *inheritScope) openSlot(t *taskEvents, slot int) error {
+	bits := c.bits()
+	if c.set.cfg.Slots[slot].Addr == 0 {
+		bits |= perfabi.AttrDisabled
+	}
+	for _, cpu := range c.set.cpus {
+		e, err := c.set.openWatch(slot, t.tid, cpu, bits)
+		if err != nil {
+			return err
+		}
+		t.slots[slot] = append(t.slots[slot], e)
+	}
+	return nil
+}
+
+func (c *inheritScope) add(slot int) error {
+	for _, t := range c.tasks {
+		t.slots = append(t.slots, nil)
+		if err := c.openSlot(t, slot); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // observe learns of births and deaths. Records of the second sideband events are not passed on: the first ones wrote

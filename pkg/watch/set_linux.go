@@ -29,7 +29,8 @@ type Set struct {
 	sources map[uint64]Source // of the events whose records may come, by id
 	early   []record          // drained while arming, for the first Drain
 	limit   limit
-	plain   []plainCount // per slot: what came as the watchpoint's own samples
+	plain   [MaxSlots]plainCount // what came as the watchpoint's own samples
+	born    uint64               // threads of the target that began since
 }
 
 // record is a copy of one record.
@@ -45,6 +46,8 @@ type plainCount struct{ own, foreign uint64 }
 type scope interface {
 	// arm opens and enables the watchpoints of every task.
 	arm() error
+	// add opens and enables those of one more slot, while the target stands still.
+	add(slot int) error
 	// observe looks at a record about tasks, before the session filters it, and says whether to pass it on.
 	observe(h perfabi.Header, id uint64, rec []byte) bool
 	// disarm switches all watchpoints off; the events stay open to be counted.
@@ -63,7 +66,7 @@ type scope interface {
 // Open opens a session's watchpoints on p, enables them and returns. The first error is returned and nothing is left
 // open: *OpenError and *LimitError carry hints.
 func Open(p *proc.Process, cfg Config) (_ *Set, err error) {
-	s := &Set{cfg: cfg, target: p, sources: map[uint64]Source{}, plain: make([]plainCount, len(cfg.Slots)), limit: newLimit(len(cfg.Slots))}
+	s := &Set{cfg: cfg, target: p, sources: map[uint64]Source{}}
 	defer func() {
 		if err != nil {
 			s.Close()
@@ -193,6 +196,25 @@ func (s *Set) openError(slot, tid, cpu int, err error) error {
 	}
 	return &OpenError{TID: tid, CPU: cpu, Slot: s.cfg.Slots[slot], Paranoid: paranoid(), Tracer: tracer, Err: err}
 }
+
+// Add opens more slots. It is for a target that is stopped, so that no thread is born meanwhile.
+func (s *Set) Add(slots []Slot) error {
+	for _, slot := range slots {
+		s.cfg.Slots = append(s.cfg.Slots, slot)
+		if s.progs != nil {
+			if err := s.progs.load(slot); err != nil {
+				return err
+			}
+		}
+		if err := s.scope.add(len(s.cfg.Slots) - 1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Born is the number of threads of the target that began while it was watched.
+func (s *Set) Born() uint64 { return s.born }
 
 // Info says what was decided.
 func (s *Set) Info() Info { return s.info }

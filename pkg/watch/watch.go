@@ -2,6 +2,9 @@
 // counts them. It is the only caller of perf_event_open(2) and bpf(2), and needs Linux on x86-64.
 package watch
 
+// MaxSlots is the number of hardware watchpoints that an x86 thread has.
+const MaxSlots = 4
+
 // Slot is one hardware watchpoint to open.
 type Slot struct {
 	Watch  int    // index of the watch it belongs to
