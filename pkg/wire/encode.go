@@ -29,6 +29,7 @@ type encoder struct {
 
 	fields []Field
 	field  int // index of the next field
+	hasMap bool
 	err    error
 }
 
@@ -46,11 +47,24 @@ func (e *encoder) encode(r Record) error {
 		e.buf = e.buf[:start]
 		return err
 	}
-	if len(e.buf)-start > MaxRecord {
+	if err := e.checkLimits(e.buf[start:]); err != nil {
 		e.buf = e.buf[:start]
-		return errLongRecord
+		return err
 	}
 	return nil
+}
+
+// checkLimits refuses what no reader would take. Only a map can break a limit other than the length: the lists in it.
+func (e *encoder) checkLimits(raw []byte) error {
+	if len(raw) > MaxRecord {
+		return errLongRecord
+	}
+	if !e.hasMap {
+		return nil
+	}
+	var s scanner
+	_, err := s.advance(raw)
+	return err
 }
 
 func (e *encoder) append(r Record) error {
@@ -61,7 +75,7 @@ func (e *encoder) append(r Record) error {
 	if info == nil {
 		return errors.New("unknown kind")
 	}
-	e.last, e.fields, e.field, e.err = info, info.Fields, 0, nil
+	e.last, e.fields, e.field, e.hasMap, e.err = info, info.Fields, 0, false, nil
 	e.note(e.enc.EncodeArrayLen(1 + len(info.Fields)))
 	e.note(e.enc.EncodeString(info.Kind))
 	r.visit(e)
@@ -113,7 +127,7 @@ func (e *encoder) u64s(p *[]uint64) {
 		return
 	}
 	if len(*p) > MaxItems {
-		e.next(fmt.Errorf("%d elements, at most %d are allowed", len(*p), MaxItems))
+		e.next(fmt.Errorf("%d values, at most %d are allowed", len(*p), MaxItems))
 		return
 	}
 	e.note(e.enc.EncodeArrayLen(len(*p)))
@@ -123,4 +137,7 @@ func (e *encoder) u64s(p *[]uint64) {
 	e.next(nil)
 }
 
-func (e *encoder) doc(p any) { e.next(e.enc.Encode(portable(p))) }
+func (e *encoder) doc(p any) {
+	e.hasMap = true
+	e.next(e.enc.Encode(portable(p)))
+}

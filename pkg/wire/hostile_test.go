@@ -183,7 +183,7 @@ func TestLaterVersionsAreRead(t *testing.T) {
 
 func TestReaderMemoryIsBounded(t *testing.T) {
 	watches := append([]byte{0x94, 0xa2, 'x', 'w', 1, 0xa3, 'r', 'a', 'w', 0x81, 0xa7}, "watches"...)
-	watches = append(watches, 0xdc, byte(MaxItems >> 8), byte(MaxItems & 0xff))
+	watches = append(watches, 0xdc, byte(MaxItems>>8), byte(MaxItems&0xff))
 	for name, data := range map[string][]byte{
 		"lengths without bytes": append(header(t), 0x92, 0xa1, 'z', 0xc6, 0, 0x0f, 0, 0),
 		"a header of watches":   append(watches, bytes.Repeat([]byte{0x80}, MaxItems)...),

@@ -203,3 +203,21 @@ func printable(kind []byte) string {
 	quoted := strconv.Quote(string(kind))
 	return quoted[1 : len(quoted)-1]
 }
+
+// ParseRecord decodes the record that b begins with and returns its length: for messages that arrive whole, such as the
+// commands on a control FIFO. The record shares no memory with b. A cut record is an error like any other.
+func ParseRecord(b []byte) (Record, int, error) {
+	var s scanner
+	whole, err := s.advance(b)
+	if err == nil && !whole {
+		err = errCut
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	rec, err := newDecoder().decode(append([]byte(nil), b[:s.pos]...))
+	if err != nil {
+		return nil, 0, err
+	}
+	return rec, s.pos, nil
+}

@@ -79,10 +79,10 @@ func (t *textSource) readLine() ([]byte, error) {
 		t.line = append(t.line, piece...)
 		t.after += int64(len(piece))
 		switch {
-		case err == nil:
-			return t.line, nil
 		case len(t.line) > MaxLine:
 			return nil, t.bad("", errLongLine, false)
+		case err == nil:
+			return t.line, nil
 		case errors.Is(err, bufio.ErrBufferFull):
 		case errors.Is(err, io.EOF) && len(t.line) > 0:
 			return t.line, nil
