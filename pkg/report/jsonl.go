@@ -26,7 +26,11 @@ func NewJSONL(w io.Writer, h *wire.Header) (*JSONL, error) {
 // Write writes one record.
 func (j *JSONL) Write(r wire.Record) error {
 	j.buf = append(j.enc.Append(j.buf[:0], r), '\n')
-	_, err := j.w.Write(j.buf)
+	line := j.buf
+	if !isPlain(line) {
+		line = appendVisible(nil, line)
+	}
+	_, err := j.w.Write(line)
 	return err
 }
 

@@ -1,7 +1,12 @@
 package report
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"strconv"
+	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"xw/pkg/wire"
@@ -63,7 +68,7 @@ func (r *Regs) MarshalJSON() ([]byte, error) {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(appendString(b, name), ':')
+		b = append(appendText(b, name), ':')
 		b = appendHex(b, r.Values[i])
 	}
 	return append(b, '}'), nil
@@ -94,59 +99,50 @@ func appendText(b []byte, s string) []byte {
 	if s == "" {
 		return append(b, "null"...)
 	}
-	return appendString(b, s)
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if e.Encode(s) != nil { // no string makes it fail
+		return append(b, "null"...)
+	}
+	return append(b, bytes.TrimSuffix(out.Bytes(), []byte{'\n'})...)
 }
 
-// appendString appends s as a JSON string. What could drive a terminal (DEL and the C1 controls, which JSON does not ask
-// to be escaped) is escaped too, and bytes that are no UTF-8 become U+FFFD.
-func appendString(b []byte, s string) []byte {
-	b = append(b, '"')
-	for i := 0; i < len(s); {
-		c := s[i]
-		if c >= ' ' && c < 0x7f && c != '"' && c != '\\' {
-			b = append(b, c)
+// appendVisible appends JSON with those characters escaped that are not seen but drive a terminal, and which JSON does not
+// ask to be escaped: they can only stand in strings.
+func appendVisible(dst, doc []byte) []byte {
+	for i := 0; i < len(doc); {
+		if c := doc[i]; c < 0x7f {
+			dst = append(dst, c)
 			i++
 			continue
 		}
-		r, size := utf8.DecodeRuneInString(s[i:])
+		r, size := utf8.DecodeRune(doc[i:])
 		i += size
-		switch {
-		case r == '"' || r == '\\':
-			b = append(b, '\\', byte(r))
-		case r == '\n':
-			b = append(b, `\n`...)
-		case r == '\t':
-			b = append(b, `\t`...)
-		case isFormatting(r):
-			b = appendEscapedRune(b, r)
-		default:
-			b = utf8.AppendRune(b, r)
+		if unicode.IsPrint(r) {
+			dst = utf8.AppendRune(dst, r)
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			dst = fmt.Appendf(dst, `\u%04x`, unit)
 		}
 	}
-	return append(b, '"')
+	return dst
 }
 
-func appendEscapedRune(b []byte, r rune) []byte {
-	const digits = "0123456789abcdef"
-	return append(b, '\\', 'u', digits[r>>12&15], digits[r>>8&15], digits[r>>4&15], digits[r&15])
-}
-
-// isFormatting tells whether r moves the cursor, changes colours or the direction of writing instead of being seen.
-func isFormatting(r rune) bool {
-	switch {
-	case r < ' ', r >= 0x7f && r < 0xa0: // C0, DEL, C1
-		return true
-	case r == 0x2028 || r == 0x2029: // line and paragraph separators
-		return true
-	case r == 0x061c, r >= 0x200b && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x2060 && r <= 0x2069, r == 0xfeff:
-		return true // direction marks and what has no width
+// isPlain tells whether doc is ASCII without DEL.
+func isPlain(doc []byte) bool {
+	for _, c := range doc {
+		if c >= 0x7f {
+			return false
+		}
 	}
-	return false
+	return true
 }
 
-// printable returns s with everything that could drive a terminal escaped.
+// printable returns s with everything escaped that is not seen but drives a terminal.
 func printable(s string) string {
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		if c := s[i]; c < ' ' || c >= 0x7f {
 			return escape(s)
 		}
@@ -155,17 +151,17 @@ func printable(s string) string {
 }
 
 func escape(s string) string {
-	const digits = "0123456789abcdef"
 	b := make([]byte, 0, len(s)+16)
 	for i := 0; i < len(s); {
 		r, size := utf8.DecodeRuneInString(s[i:])
 		switch {
-		case r == utf8.RuneError && size == 1, isFormatting(r) && size == 1:
-			b = append(b, '\\', 'x', digits[s[i]>>4], digits[s[i]&15])
-		case isFormatting(r):
-			b = appendEscapedRune(b, r)
-		default:
+		case r == utf8.RuneError && size == 1:
+			b = fmt.Appendf(b, `\x%02x`, s[i])
+		case unicode.IsPrint(r):
 			b = append(b, s[i:i+size]...)
+		default:
+			quoted := strconv.QuoteRune(r)
+			b = append(b, quoted[1:len(quoted)-1]...)
 		}
 		i += size
 	}

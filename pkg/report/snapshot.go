@@ -64,7 +64,7 @@ func (m *Model) allNotes() []Text {
 	}
 	if irregular > 0 {
 		notes = append(notes, Text(fmt.Sprintf(
-			"the registers of %d hits have another form than the header announces and were left out", irregular)))
+			"the registers of %s have another form than the header announces and were left out", plural(irregular, "hit"))))
 	}
 	return notes
 }

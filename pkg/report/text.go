@@ -113,28 +113,36 @@ func describe(w *Watch) string {
 
 // verdict says how many hits there were and whether they are all.
 func (t *textReport) verdict(w *Watch) {
-	var b strings.Builder
-	if w.Hits == 0 {
-		b.WriteString("no hits")
-	} else {
-		fmt.Fprintf(&b, "%s by %s", plural(w.Hits, "hit"), plural(w.threads, "thread"))
-	}
-	if w.Accesses.OK && w.Accesses.V != w.Hits {
-		fmt.Fprintf(&b, " in %s", plural(w.Accesses.V, "access"))
-	}
-	if w.AfterStop.V > 0 {
-		fmt.Fprintf(&b, ", %d more after the stop", w.AfterStop.V)
-	}
+	hits := part{plain, "  " + t.hits(w)}
 	missing := missing(t.r, w)
 	switch {
 	case len(missing) > 0:
-		t.line(part{plain, "  " + b.String()}, part{bold + red, "  INCOMPLETE: " + strings.Join(missing, "; ")})
+		t.line(hits, part{bold + red, "  INCOMPLETE"})
+		for _, m := range missing {
+			t.line(part{red, "    " + m})
+		}
 	case t.r.Running:
-		t.line(part{plain, "  " + b.String() + " so far"})
+		t.line(hits, part{plain, " so far"})
 	default:
-		t.line(part{plain, "  " + b.String()},
-			part{bold + green, fmt.Sprintf("  complete: the kernel counted %s", w.Counted)})
+		t.line(hits, part{bold + green, fmt.Sprintf("  complete: the kernel counted %s", w.Counted)})
 	}
+}
+
+func (t *textReport) hits(w *Watch) string {
+	text := fmt.Sprintf("%s by %s", plural(w.Hits, "hit"), plural(w.threads, "thread"))
+	if w.Hits == 0 {
+		text = "no hits"
+		if s := t.r.Session.ElapsedNS; s.OK {
+			text += " in " + duration(s.V)
+		}
+	}
+	if w.Accesses.OK && w.Accesses.V != w.Hits {
+		text += " in " + plural(w.Accesses.V, "access")
+	}
+	if w.AfterStop.V > 0 {
+		text += fmt.Sprintf(", %d more after the stop", w.AfterStop.V)
+	}
+	return text
 }
 
 // missing sums up the gaps that concern a watch, one text for each kind.
@@ -166,7 +174,6 @@ type gapSum struct {
 	number uint64
 	count  uint64
 	time   uint64
-	detail Text
 }
 
 func (s *gapSum) add(g *Gap) {
@@ -174,9 +181,6 @@ func (s *gapSum) add(g *Gap) {
 	s.count += g.Count.V
 	if g.FromNS.OK && g.ToNS.OK {
 		s.time += g.ToNS.V - g.FromNS.V
-	}
-	if s.detail == "" {
-		s.detail = g.Detail
 	}
 }
 
@@ -190,7 +194,7 @@ func (s *gapSum) words(kind string) string {
 	case gapBlind, gapPaused, gapThrottled:
 		return fmt.Sprintf("%s for %s (%s)", kind, duration(s.time), plural(s.number, "time"))
 	case gapCountMismatch:
-		return "count mismatch: " + string(s.detail)
+		return fmt.Sprintf("%s differ from what the kernel counted", plural(s.count, "hit"))
 	case gapMalformed:
 		return plural(s.number, "malformed record")
 	case gapControl:

@@ -93,23 +93,24 @@ func (t *textReport) kernelLine(s *Site) {
 // instruction says what made the access and how.
 func instruction(w *Watch, s *Site) string {
 	op := string(s.Op)
+	if op == opUnknown && w.Access == "w" {
+		op = opWrite
+	}
 	if op == opUnknown {
-		op = "operation unknown"
-		if w.Access == "w" {
-			op = "a write"
-		}
+		op = "unknown operation"
 	}
+	what := string(s.Insn)
 	switch {
-	case s.Insn != "" && s.InsnReason != "":
-		return fmt.Sprintf("%s: %s  (%s)", op, s.Insn, s.InsnReason)
-	case s.Insn != "":
-		return fmt.Sprintf("%s: %s", op, s.Insn)
-	case s.InsnReason != "":
-		return fmt.Sprintf("%s, instruction unknown: %s", op, s.InsnReason)
-	case s.Origin == 0 && w.Access != "x":
-		return fmt.Sprintf("%s before %s", op, s.IP)
+	case what != "":
+	case w.Access == "x" || s.Origin != 0:
+		what = "at " + s.IP.String()
+	default:
+		what = "the instruction before " + s.IP.String()
 	}
-	return fmt.Sprintf("%s at %s", op, s.IP)
+	if s.InsnReason != "" {
+		what += "  (" + string(s.InsnReason) + ")"
+	}
+	return op + ": " + what
 }
 
 // byWhom names the threads of a site.

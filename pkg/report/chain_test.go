@@ -1,0 +1,153 @@
+package report
+
+import (
+	"testing"
+
+	"xw/pkg/wire"
+)
+
+// chainModel is a model of a pointer and a leaf at +0x10, bound at 0x5000 and 0x5010.
+func chainModel(t testing.TB) *Model {
+	m := newModel(t, func(s *wire.Session) {
+		s.Watches = []wire.Watch{
+			{ID: 0, Name: "p", Access: "w", Len: 8, Role: "pointer", Chain: wire.Some(0), Slots: []wire.Slot{{Addr: 0x100, Len: 8}}},
+			{ID: 1, Name: "p", Access: "w", Len: 4, Role: "leaf", Chain: wire.Some(0), Parent: wire.Some(0), Offset: 16,
+				Slots: []wire.Slot{{Addr: 0x5010, Len: 4}}},
+		}
+	})
+	m.Add(&wire.Bound{Time: 1, Watch: 0, Generation: 1, Addr: wire.Some(0x100), Value: wire.Some(0x5000)})
+	m.Add(&wire.Bound{Time: 1, Watch: 1, Generation: 1, Addr: wire.Some(0x5010)})
+	return m
+}
+
+func pointerHit(time, value uint64) *wire.Sample {
+	return &wire.Sample{Time: time, Generation: 1, Addr: 0x100, Value: wire.Some(value)}
+}
+
+func leafHit(time, generation, addr uint64) *wire.Sample {
+	return &wire.Sample{Time: time, Watch: 1, Generation: generation, Addr: addr}
+}
+
+func rebound(time, generation, addr uint64) *wire.Bound {
+	return &wire.Bound{Time: time, Start: time - 5, Watch: 1, Generation: generation, Addr: wire.Some(addr)}
+}
+
+func rebinding(cause, generation, addr uint64) *wire.Rebind {
+	return &wire.Rebind{Time: cause + 1, Watch: 1, Generation: generation, New: wire.Some(addr), CauseTime: cause}
+}
+
+// endChain ends the session at 1000 with the counts that hits make complete.
+func endChain(m *Model) *Report {
+	for i, w := range m.watches {
+		m.Add(&wire.Counts{Time: 1000, Watch: uint32(i), Counted: w.hits})
+	}
+	m.Add(&wire.End{Info: wire.EndInfo{EndNS: 1000}})
+	m.Finish(nil)
+	return m.Report()
+}
+
+func TestBlindTime(t *testing.T) {
+	for _, test := range []struct {
+		name           string
+		records        []wire.Record
+		rebinds, blind uint64
+		longest        uint64
+		gaps           int
+	}{
+		{name: "never moved"},
+		{name: "moved once", rebinds: 1, blind: 50, longest: 50, gaps: 1,
+			records: []wire.Record{pointerHit(100, 0x6000), rebinding(100, 2, 0x6010), rebound(150, 2, 0x6010)}},
+		{name: "bound seen before the rebind record", rebinds: 1, blind: 50, longest: 50, gaps: 1,
+			records: []wire.Record{pointerHit(100, 0x6000), rebound(150, 2, 0x6010), rebinding(100, 2, 0x6010)}},
+		{name: "moved twice before the first bound", rebinds: 2, blind: 90, longest: 90, gaps: 1,
+			records: []wire.Record{pointerHit(100, 0x6000), rebinding(100, 2, 0x6010), pointerHit(120, 0x7000),
+				rebinding(120, 3, 0x7010), rebound(150, 2, 0x6010), rebound(190, 3, 0x7010)}},
+		{name: "moved twice", rebinds: 2, blind: 30, longest: 20, gaps: 2,
+			records: []wire.Record{pointerHit(100, 0x6000), rebinding(100, 2, 0x6010), rebound(120, 2, 0x6010),
+				pointerHit(200, 0x5000), rebinding(200, 3, 0x5010), rebound(210, 3, 0x5010)}},
+		{name: "null is not blind",
+			records: []wire.Record{pointerHit(100, 0), &wire.Rebind{Time: 101, Watch: 1, Generation: 2, CauseTime: 100},
+				&wire.Bound{Time: 150, Start: 145, Watch: 1, Generation: 2}}},
+		{name: "refused, then not moved any more", rebinds: 1, blind: 900, longest: 900, gaps: 1,
+			records: []wire.Record{pointerHit(100, 0x6000), rebinding(100, 2, 0x6010),
+				&wire.Bound{Time: 150, Start: 145, Watch: 1, Generation: 2, Addr: wire.Some(0x6010), Errno: 22}}},
+		{name: "no answer", rebinds: 1, blind: 900, longest: 900, gaps: 1,
+			records: []wire.Record{pointerHit(100, 0x6000), rebinding(100, 2, 0x6010)}},
+		{name: "nobody moved it", blind: 700, longest: 700, gaps: 1,
+			records: []wire.Record{pointerHit(100, 0x5000), pointerHit(300, 0x6000)}},
+		{name: "rewritten with what it was",
+			records: []wire.Record{pointerHit(100, 0x5000)}},
+		{name: "value unknown and nobody asked", blind: 900, longest: 900, gaps: 1,
+			records: []wire.Record{&wire.Sample{Time: 100, Generation: 1, Addr: 0x100}}},
+		{name: "told of twice", rebinds: 1, blind: 60, longest: 60, gaps: 1,
+			records: []wire.Record{pointerHit(100, 0x6000), rebinding(100, 2, 0x6010), rebound(150, 2, 0x6010),
+				&wire.Gap{Reason: gapBlind, Watch: wire.Some(1), From: wire.Some(90), To: wire.Some(150), Detail: "no net change while blind"}}},
+	} {
+		m := chainModel(t)
+		for _, rec := range test.records {
+			m.Add(rec)
+		}
+		r := endChain(m)
+		c := r.Chains[0]
+		if c.Rebinds != test.rebinds || c.BlindNS != test.blind || c.LongestBlindNS != test.longest {
+			t.Errorf("%s: %d rebinds, blind for %d, at the longest %d", test.name, c.Rebinds, c.BlindNS, c.LongestBlindNS)
+		}
+		if len(r.Gaps) != test.gaps || r.Complete != (test.gaps == 0) {
+			t.Errorf("%s: complete %v, gaps %+v", test.name, r.Complete, r.Gaps)
+		}
+		for _, g := range r.Gaps {
+			if g.Kind != gapBlind || g.Watch != num(1) || !g.FromNS.OK || !g.ToNS.OK {
+				t.Errorf("%s: gap %+v", test.name, g)
+			}
+		}
+	}
+}
+
+// TestBindings moves a leaf between two addresses, 40 times, with 5 hits on each.
+func TestBindings(t *testing.T) {
+	m := chainModel(t)
+	addr := [2]uint64{0x5010, 0x6010}
+	for g := uint64(1); g <= 41; g++ {
+		at := 20 * g
+		if g > 1 {
+			m.Add(pointerHit(at, addr[(g-1)%2]-16))
+			m.Add(rebinding(at, g, addr[(g-1)%2]))
+			m.Add(rebound(at+6, g, addr[(g-1)%2]))
+		}
+		for range 5 {
+			m.Add(leafHit(at+10, g, addr[(g-1)%2]))
+		}
+	}
+	c := endChain(m).Chains[0]
+	if c.Rebinds != 40 || len(c.Levels) != 2 || c.BlindNS != 40*6 || len(c.Bindings) != 42 {
+		t.Fatalf("%d rebinds, levels %v, blind for %d, %d bindings", c.Rebinds, c.Levels, c.BlindNS, len(c.Bindings))
+	}
+	for i, b := range c.Bindings[1:] {
+		g := uint64(i + 1)
+		if b.Watch != 1 || b.Generation != num(g) || b.Addr != hex(addr[i%2]) || b.Hits != 5 || b.ToNS.OK != (g < 41) {
+			t.Errorf("binding %+v", b)
+		}
+	}
+}
+
+func TestManyBindingsAreFolded(t *testing.T) {
+	m := chainModel(t)
+	for g := uint64(2); g <= MaxEntries+100; g++ {
+		m.Add(rebinding(20*g, g, 0x100*g))
+		m.Add(rebound(20*g+6, g, 0x100*g))
+		m.Add(leafHit(20*g+10, g, 0x100*g))
+	}
+	r := endChain(m)
+	c := r.Chains[0]
+	last := c.Bindings[len(c.Bindings)-1]
+	if len(c.Bindings) != MaxEntries+1 || last.Folded.V < 100 || c.BlindNS != 6*(MaxEntries+99) {
+		t.Errorf("%d bindings, the last %+v, blind for %d", len(c.Bindings), last, c.BlindNS)
+	}
+	sum := uint64(0)
+	for _, b := range c.Bindings {
+		sum += b.Hits
+	}
+	if sum != MaxEntries+99 {
+		t.Errorf("%d hits in bindings", sum)
+	}
+}

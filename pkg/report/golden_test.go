@@ -1,0 +1,137 @@
+package report
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"xw/pkg/golden"
+	"xw/pkg/wire"
+)
+
+// fakeSymbols names the addresses of the streams in testdata.
+type fakeSymbols struct {
+	maps int
+}
+
+func (f *fakeSymbols) AddMap(*wire.Mmap) { f.maps++ }
+
+func (f *fakeSymbols) User(addr, _ uint64) Place {
+	p := Place{Inlined: []Inlined{}}
+	if f.maps == 0 || addr < 0x400000 || addr >= 0x402000 {
+		return p
+	}
+	p.Module, p.ModuleOffset = "sample", hex(addr-0x400000)
+	for _, fn := range []struct {
+		start, end uint64
+		name       Text
+		line       uint64
+	}{{0x400500, 0x400520, "work", 10}, {0x400520, 0x400540, "tick", 20}, {0x400540, 0x400600, "ns::table<int>::fill", 30},
+		{0x400600, 0x400700, "load", 40}, {0x400700, 0x400800, "main", 50}} {
+		if addr >= fn.start && addr < fn.end {
+			p.Func, p.Offset = fn.name, num(addr-fn.start)
+			p.File, p.Line = "src/sample.c", num(fn.line)
+		}
+	}
+	if p.Func == "tick" {
+		p.Inlined = []Inlined{{Func: "set_hp", File: "src/sample.h", Line: num(3)}}
+	}
+	return p
+}
+
+func (f *fakeSymbols) Kernel(addr uint64) Place {
+	p := Place{Inlined: []Inlined{}}
+	if addr >= 0xffffffff81a00000 && addr < 0xffffffff81a00100 {
+		p.Func, p.Offset = "rep_movs_alternative", num(addr-0xffffffff81a00000)
+	}
+	return p
+}
+
+// read makes a model of a stream. Its error is that of the stream.
+func read(t testing.TB, stream io.Reader, opts Options) (*Model, error) {
+	t.Helper()
+	r := wire.NewReader(stream)
+	if !r.Next() {
+		t.Fatal(r.Err())
+	}
+	m, err := New(r.Record().(*wire.Header), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r.Next() {
+		m.Add(r.Record())
+	}
+	m.Finish(r.Err())
+	return m, r.Err()
+}
+
+func open(t testing.TB, name string) *os.File {
+	t.Helper()
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// TestGolden renders every stream of testdata in every format.
+func TestGolden(t *testing.T) {
+	streams, err := filepath.Glob("testdata/*.xw.txt")
+	if err != nil || len(streams) == 0 {
+		t.Fatal("no streams in testdata", err)
+	}
+	for _, stream := range streams {
+		name := strings.TrimSuffix(filepath.Base(stream), ".xw.txt")
+		t.Run(name, func(t *testing.T) {
+			m, err := read(t, open(t, stream), Options{Symbols: &fakeSymbols{}})
+			if truncated := errors.Is(err, wire.ErrTruncated); truncated != strings.HasPrefix(name, "truncated") {
+				t.Errorf("reading ended with %v", err)
+			}
+			r := m.Report()
+			for _, f := range []struct {
+				format string
+				render func(io.Writer) error
+			}{
+				{"text", func(w io.Writer) error {
+					return TextReport(w, r, TextOptions{Top: 20, Callchain: m.session.Callchain})
+				}},
+				{"json", func(w io.Writer) error { return JSON(w, r) }},
+			} {
+				var b bytes.Buffer
+				if err := f.render(&b); err != nil {
+					t.Fatal(err)
+				}
+				golden.Check(t, b.Bytes(), filepath.Join("testdata", name+"."+f.format))
+			}
+		})
+	}
+}
+
+// TestGoldenJSONL writes one stream record by record.
+func TestGoldenJSONL(t *testing.T) {
+	for _, name := range []string{"kernel", "chain", "truncated", "hostile"} {
+		r := wire.NewReader(open(t, "testdata/"+name+".xw.txt"))
+		if !r.Next() {
+			t.Fatal(r.Err())
+		}
+		var b bytes.Buffer
+		j, err := NewJSONL(&b, r.Record().(*wire.Header))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for r.Next() {
+			if err := j.Write(r.Record()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := j.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		golden.Check(t, b.Bytes(), "testdata/"+name+".jsonl")
+	}
+}
