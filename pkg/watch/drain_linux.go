@@ -5,8 +5,10 @@ package watch
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 
 	"xw/pkg/perfabi"
+	"xw/pkg/proc"
 )
 
 // limit is the number of hits that may still be delivered, and what was delivered and cut per slot.
@@ -126,10 +128,50 @@ func (s *Set) concernsTarget(kind uint32, rec []byte) bool {
 	}
 	target := uint32(s.target.PID())
 	pid, ppid := binary.LittleEndian.Uint32(rec[pidOff:]), binary.LittleEndian.Uint32(rec[ppidOff:])
-	if kind == perfabi.RecordFork && pid == target {
-		s.born++
+	if kind == perfabi.RecordFork {
+		switch {
+		case pid == target:
+			s.born++
+		case ppid == target && s.progs == nil:
+			s.askRelation(int(pid))
+		}
 	}
 	return pid == target || kind == perfabi.RecordFork && ppid == target
+}
+
+// askRelation makes a gap of a process created by the target that may share its memory: without BPF only threads are
+// followed, since a forked copy's hits could not be told apart.
+func (s *Set) askRelation(pid int) {
+	detail := ""
+	switch s.target.Relation(pid) {
+	case proc.Sharer:
+		detail = fmt.Sprintf("process %d shares the target's memory and was not watched: that needs BPF", pid)
+	case proc.Unclear:
+		detail = fmt.Sprintf("process %d was created by the target and was gone, or had executed a program, before it could be told whether it shared the target's memory", pid)
+	default:
+		return
+	}
+	s.addHole(Gap{TID: pid, From: Now(), Detail: detail})
+}
+
+// maxHoles bounds the gaps that are kept one by one; of the others the last one tells the number.
+const maxHoles = 4096
+
+func (s *Set) addHole(g Gap) {
+	if len(s.holes) < maxHoles {
+		s.holes = append(s.holes, g)
+		return
+	}
+	s.moreHoles++
+}
+
+// Gaps lists what is known not to have been watched.
+func (s *Set) Gaps() []Gap {
+	gaps := append(s.scope.gaps(), s.holes...)
+	if s.moreHoles > 0 {
+		gaps = append(gaps, Gap{Detail: fmt.Sprintf("%d more tasks were not watched", s.moreHoles)})
+	}
+	return gaps
 }
 
 // pass delivers a record, or cuts it for the limit.

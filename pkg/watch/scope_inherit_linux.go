@@ -407,7 +407,7 @@ func (c *inheritScope) move(slot int, addr uint64) error {
 	})
 }
 
-// gaps lists the threads that may not have been covered, and without BPF the processes that may have shared the memory.
+// gaps lists the threads that may not have been covered.
 func (c *inheritScope) gaps() []Gap { return c.holes }
 
 func (c *inheritScope) close() {

@@ -31,6 +31,9 @@ type Set struct {
 	limit   limit
 	plain   [MaxSlots]plainCount // what came as the watchpoint's own samples
 	born    uint64               // threads of the target that began since
+
+	holes     []Gap
+	moreHoles int
 }
 
 // record is a copy of one record.
@@ -250,9 +253,6 @@ func (s *Set) Sources() []Source {
 	})
 	return list
 }
-
-// Gaps lists the tasks that were not covered.
-func (s *Set) Gaps() []Gap { return s.scope.gaps() }
 
 // Move aims a slot at another address, or at none for 0, and returns the times before the first and after the last
 // ioctl. On an error the old watch stays.

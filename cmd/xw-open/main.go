@@ -1,0 +1,96 @@
+// Command xw-open sets hardware watchpoints on a live process and writes what they record to standard output.
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"time"
+
+	"xw/pkg/session"
+	"xw/pkg/stage"
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+
+// flags is the command line.
+type flags struct {
+	PID         stage.Number   `name:"pid" placeholder:"N" help:"A live process, with all its threads."`
+	Watch       []string       `name:"watch" sep:"none" placeholder:"WATCH" help:"What to watch, repeatable: [NAME=]PLACE{->OFFSET}[:LEN][:ACCESS]."`
+	List        stage.Optional `name:"list" placeholder:"[PATTERN]" help:"Print the target's writable data symbols and exit."`
+	Duration    time.Duration  `name:"duration" placeholder:"D" help:"Stop after D; 0: when the target ends or at a signal."`
+	MaxEvents   stage.Number   `name:"max-events" placeholder:"N" help:"Deliver N hits, all watches together, then stop; 0: no limit."`
+	Scope       string         `name:"scope" enum:"auto,cpu,inherit" default:"auto" help:"How to cover the target's tasks: auto, cpu or inherit."`
+	Regs        bool           `name:"regs" negatable:"" default:"true" help:"Take the 16 general registers at each hit."`
+	Values      string         `name:"values" enum:"auto,bpf,off" default:"auto" help:"The watched bytes as they stood at the hit, read by a BPF program: auto, bpf or off."`
+	Kernel      string         `name:"kernel" enum:"auto,on,off" default:"auto" help:"Also hits that the kernel makes for the process: auto, on or off."`
+	Callchain   bool           `name:"callchain" help:"Take the user call stack at each hit, by frame pointers."`
+	RingSize    stage.Number   `name:"ring-size" placeholder:"BYTES" help:"Size of each CPU's ring, a power of two of pages; default 4 MiB."`
+	Latency     time.Duration  `name:"latency" placeholder:"D" default:"10ms" help:"Longest time a hit may wait in a ring."`
+	MaxSamplers stage.Number   `name:"max-samplers" placeholder:"N" help:"Refuse to open more than N watchpoints (slots x threads)."`
+	ChildOutput string         `name:"child-output" placeholder:"FILE" help:"Where CMD's standard output goes; default: standard error."`
+	Kill        bool           `name:"kill" help:"End CMD when xw-open stops."`
+	Command     []string       `arg:"" optional:"" name:"cmd" help:"After --: start CMD and watch it from its first instruction."`
+}
+
+// Validate checks what the types of the flags cannot.
+func (f *flags) Validate() error {
+	switch {
+	case f.PID == 0 && len(f.Command) == 0:
+		return errors.New("nothing to watch: give --pid N, or -- CMD [ARG...]")
+	case f.PID != 0 && len(f.Command) > 0:
+		return errors.New("--pid and -- CMD exclude each other")
+	case f.PID > 1<<31-1:
+		return errors.New("--pid: not a process id")
+	case f.Duration < 0:
+		return errors.New("--duration: must not be negative")
+	case f.Latency <= 0:
+		return errors.New("--latency: must be positive")
+	case f.RingSize != 0 && (f.RingSize&(f.RingSize-1) != 0 || f.RingSize < stage.Number(os.Getpagesize()) || f.RingSize > 1<<30):
+		return errors.New("--ring-size: must be a power of two between a page and 1 GiB")
+	case f.MaxSamplers > 1<<31-1:
+		return errors.New("--max-samplers: too large")
+	case f.List.Set && f.PID == 0:
+		return errors.New("--list needs --pid N")
+	}
+	return nil
+}
+
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	f := &flags{}
+	return stage.Run(stage.Command{
+		Name: "xw-open", Flags: f, Rule: stage.Source,
+		Summary: "Set hardware watchpoints on a live process, without stopping it, and write what they record to standard output.",
+		Do:      func(ctx context.Context, s *stage.Stage) error { return open(ctx, s, f) },
+	}, args, stdin, stdout, stderr)
+}
+
+func open(ctx context.Context, s *stage.Stage, f *flags) error {
+	if f.List.Set {
+		return session.List(int(f.PID), f.List.Value, s.Stdout)
+	}
+	if len(f.Watch) == 0 {
+		return stage.WithHint(stage.Usagef("nothing to watch: give --watch WATCH"), "xw-open --pid N --list [PATTERN] prints what can be watched by name")
+	}
+	if err := s.BinaryOut("xw-open ... | xw-decode | xw-report, or xw-open ... > trace.xw"); err != nil {
+		return err
+	}
+	if err := s.WatchDownstream(); err != nil {
+		return err
+	}
+	return session.Run(ctx, session.Config{
+		PID: int(f.PID), Command: f.Command, Watches: f.Watch, Duration: f.Duration, MaxEvents: uint64(f.MaxEvents),
+		Scope: f.Scope, Values: f.Values, Kernel: f.Kernel, Regs: f.Regs, Callchain: f.Callchain, RingSize: int(f.RingSize),
+		Latency: f.Latency, MaxSamplers: int(f.MaxSamplers), ChildOutput: f.ChildOutput, Kill: f.Kill,
+	}, session.Streams{Out: s.Stdout, In: os.Stdin, Err: os.Stderr, Say: s.Say, Closed: stage.ErrDownstreamClosed, Signal: signalOf})
+}
+
+// signalOf is the signal that ended the context, nil if it was something else.
+func signalOf(cause error) os.Signal {
+	var s *stage.SignalError
+	if errors.As(cause, &s) {
+		return s.Signal
+	}
+	return nil
+}

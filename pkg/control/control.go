@@ -1,0 +1,76 @@
+// Package control is the FIFO by which commands reach a running xw-open: how it is made, checked and read. Nothing that
+// arrives on it is trusted.
+package control
+
+import (
+	"fmt"
+
+	"xw/pkg/wire"
+)
+
+// Message is one thing that arrived.
+type Message struct {
+	Command wire.Record // *wire.Bind, *wire.Unbind or *wire.Read; nil if something else arrived
+	Reason  string      // why there is no command
+	Bin     []byte      // the bytes that are no command, cut to maxQuote
+}
+
+// maxQuote bounds the bytes of a bad message that are passed on.
+const maxQuote = 256
+
+// parse cuts whole writes into commands. A run of bytes that is none becomes one message: after it the next command is
+// looked for at every byte, since the writer of the bad bytes need not be the one that sends commands.
+func parse(b []byte) []Message {
+	var list []Message
+	bad := 0 // bytes before b[0] that are no command
+	whole := b
+	var reason string
+	flush := func(at int) {
+		if bad > 0 {
+			bytes := whole[at-bad : at]
+			list = append(list, Message{Reason: reason, Bin: append([]byte(nil), bytes[:min(len(bytes), maxQuote)]...)})
+			bad = 0
+		}
+	}
+	for at := 0; at < len(whole); {
+		rec, n, err := wire.ParseRecord(whole[at:])
+		if err == nil {
+			err = check(rec, n)
+		}
+		if err != nil {
+			if bad == 0 {
+				reason = fmt.Sprintf("malformed command: %v", err)
+			}
+			bad++
+			at++
+			continue
+		}
+		flush(at)
+		at += n
+		if _, header := rec.(*wire.Header); !header {
+			list = append(list, Message{Command: rec})
+		}
+	}
+	flush(len(whole))
+	return list
+}
+
+// maxCommand is PIPE_BUF of Linux: a command is one write of at most that many bytes, which arrives in one piece
+// (pipe(7)).
+const maxCommand = 4096
+
+func check(rec wire.Record, size int) error {
+	if size > maxCommand {
+		return fmt.Errorf("%d bytes, at most %d are allowed", size, maxCommand)
+	}
+	switch r := rec.(type) {
+	case *wire.Bind, *wire.Unbind, *wire.Read:
+		return nil
+	case *wire.Header:
+		if r.Stream == wire.Control {
+			return nil
+		}
+		return fmt.Errorf("header of a stream of %s", r.Stream)
+	}
+	return fmt.Errorf("%q is no command", rec.Kind())
+}

@@ -1,0 +1,170 @@
+//go:build amd64
+
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"xw/pkg/launch"
+	"xw/pkg/proc"
+	"xw/pkg/target"
+	"xw/pkg/watch"
+)
+
+// command is the program that the session started.
+type command struct {
+	*launch.Child
+	output *os.File // nil for standard error
+}
+
+func (c *command) close() {
+	if c.output != nil {
+		c.output.Close()
+	}
+}
+
+// attachCommand starts the program and watches it before its first instruction. What only its libraries have is armed
+// when its entry point is reached.
+func (r *run) attachCommand(ctx context.Context, specs []target.Spec) error {
+	if err := r.startCommand(); err != nil {
+		return err
+	}
+	for {
+		again, err := r.attachHeld(ctx, specs)
+		if err != nil {
+			_ = r.child.Kill() // held by this process, it could not go on
+			return err
+		}
+		if !again {
+			return nil
+		}
+		if r.set != nil {
+			r.set.Close()
+		}
+		r.proc.Close()
+		r.set, r.proc, r.watches, r.notes = nil, nil, nil, nil
+	}
+}
+
+func (r *run) startCommand() error {
+	cmd := launch.Command{Argv: r.cfg.Command, Stdin: r.io.In, Stdout: r.io.Err, Stderr: r.io.Err}
+	var output *os.File
+	if r.cfg.ChildOutput != "" {
+		var err error
+		if output, err = os.Create(r.cfg.ChildOutput); err != nil {
+			return fmt.Errorf("open the file for the command's output: %w", err)
+		}
+		cmd.Stdout = output
+	}
+	child, err := launch.Start(cmd)
+	if err != nil {
+		if output != nil {
+			output.Close()
+		}
+		return err
+	}
+	r.child = &command{Child: child, output: output}
+	return nil
+}
+
+// attachHeld watches the program where it is held after an exec. again says that it has executed another one on the
+// way to its entry point.
+func (r *run) attachHeld(ctx context.Context, specs []target.Spec) (again bool, err error) {
+	if r.proc, err = proc.Open(r.child.PID()); err != nil {
+		return false, err
+	}
+	early, late, err := r.sort(specs)
+	if err != nil {
+		return false, err
+	}
+	if len(early) > 0 {
+		if err := r.open(early); err != nil {
+			return false, err
+		}
+	}
+	if len(late) == 0 {
+		return false, nil
+	}
+	event, err := r.child.RunToEntry(ctx)
+	switch {
+	case err != nil:
+		return false, err
+	case event == launch.Execed:
+		return true, nil
+	case event == launch.Ended:
+		return false, fmt.Errorf("watch %q: the program ended before its entry point: %s", r.cfg.Command[0], r.child.Status())
+	case event == launch.Interrupted:
+		return false, context.Cause(ctx)
+	}
+	return false, r.open(late)
+}
+
+// sort parts the watches into those whose place is there now and those that libraries may bring.
+func (r *run) sort(specs []target.Spec) (early, late []target.Spec, err error) {
+	for _, spec := range specs {
+		_, err := target.Resolve(r.proc, []target.Spec{spec}, resolveOptions)
+		switch {
+		case err == nil:
+			early = append(early, spec)
+		case errors.Is(err, target.ErrNotFound):
+			late = append(late, spec)
+		default:
+			return nil, nil, err
+		}
+	}
+	return early, late, nil
+}
+
+// open resolves watches and opens them, beside those that are open already.
+func (r *run) open(specs []target.Spec) error {
+	plan, err := target.Resolve(r.proc, specs, resolveOptions)
+	if err != nil {
+		return err
+	}
+	first := len(r.watches)
+	r.take(plan)
+	if n := r.slots(); n > watch.MaxSlots {
+		return fmt.Errorf("plan the slots: the watches need %d hardware slots together, and x86 has %d", n, watch.MaxSlots)
+	}
+	if r.set != nil {
+		return r.set.Add(slots(r.watches, first))
+	}
+	r.set, err = watch.Open(r.proc, r.openConfig())
+	return err
+}
+
+// release lets the program run.
+func (r *run) release() error {
+	if r.child == nil {
+		return nil
+	}
+	return r.child.Detach()
+}
+
+// endChild says how the program has ended, and ends it if that was asked for.
+func (r *run) endChild(ctx context.Context) string {
+	if r.child == nil {
+		return ""
+	}
+	if r.cfg.Kill {
+		if err := r.child.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			r.io.Say("end %q: %v", r.cfg.Command[0], err)
+		}
+	} else if sig := r.io.Signal(context.Cause(ctx)); sig != nil {
+		if err := r.child.Forward(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			r.io.Say("pass %v on to %q: %v", sig, r.cfg.Command[0], err)
+		}
+	}
+	if r.reason == StopExited || r.cfg.Kill {
+		// Its end is known, or sure to come: only its status has yet to be taken.
+		select {
+		case <-r.child.Done():
+		case <-time.After(stopLimit):
+		}
+	}
+	return r.child.Status()
+}

@@ -1,0 +1,16 @@
+//go:build !linux || !amd64
+
+package session
+
+import (
+	"context"
+	"io"
+
+	"xw/pkg/proc"
+)
+
+// Run fails: there are no watchpoints.
+func Run(context.Context, Config, Streams) error { return proc.ErrUnsupported }
+
+// List fails: there are no processes to look into.
+func List(int, string, io.Writer) error { return proc.ErrUnsupported }

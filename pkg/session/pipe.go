@@ -1,0 +1,93 @@
+package session
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// pipe decouples the draining of rings from a reader that may stall: blocks of the stream wait in a queue for a
+// goroutine that writes them. It has one user and one writing goroutine, which ends when the queue is closed or the
+// program exits; a write that blocks for ever cannot be ended otherwise without changing the mode of a descriptor
+// that other processes share.
+type pipe struct {
+	queue chan []byte
+	free  chan []byte
+	done  chan struct{}    // closed when the writing goroutine has ended
+	late  <-chan time.Time // nil until expire
+	err   atomic.Pointer[error]
+}
+
+// queueBlocks blocks of up to blockSize bytes wait for the reader. With the kernel's 64 KiB for a pipe and the rings that
+// is enough for a reader that pauses for its garbage collection; a longer queue would only delay the moment when hits
+// are lost, and xw-open has to stay small.
+const (
+	queueBlocks = 64
+	blockSize   = 128 << 10
+)
+
+// newPipe starts writing to write.
+func newPipe(write func([]byte) (int, error), failed func()) *pipe {
+	p := &pipe{queue: make(chan []byte, queueBlocks), free: make(chan []byte, queueBlocks), done: make(chan struct{})}
+	go func() {
+		defer close(p.done)
+		for block := range p.queue {
+			if p.err.Load() == nil {
+				if _, err := write(block); err != nil {
+					p.err.Store(&err)
+					failed()
+				}
+			}
+			select {
+			case p.free <- block[:0]:
+			default:
+			}
+		}
+	}()
+	return p
+}
+
+// Write queues a copy of b. It blocks only while the queue is full, which busy tells beforehand, and after expire for
+// no longer than that allows.
+func (p *pipe) Write(b []byte) (int, error) {
+	if err := p.failure(); err != nil {
+		return 0, err
+	}
+	var block []byte
+	select {
+	case block = <-p.free:
+	default:
+		block = make([]byte, 0, blockSize)
+	}
+	select {
+	case p.queue <- append(block, b...):
+		return len(b), nil
+	case <-p.late:
+		return 0, ErrNoEnd
+	}
+}
+
+// expire bounds how long all writes from now on, and close, may wait for the reader.
+func (p *pipe) expire(d time.Duration) { p.late = time.After(d) }
+
+// busy reports that the reader is behind: what is in the rings had better stay there. The margin is for the block that
+// is being filled and for what one round writes besides ring data.
+func (p *pipe) busy() bool { return len(p.queue) > queueBlocks-8 }
+
+// failure is the error that ended the writing, if one has.
+func (p *pipe) failure() error {
+	if err := p.err.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// close waits until everything is written, as long as expire allows.
+func (p *pipe) close() error {
+	close(p.queue)
+	select {
+	case <-p.done:
+		return p.failure()
+	case <-p.late:
+		return ErrNoEnd
+	}
+}

@@ -1,0 +1,317 @@
+//go:build amd64
+
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"xw/pkg/proc"
+	"xw/pkg/target"
+	"xw/pkg/watch"
+	"xw/pkg/wire"
+)
+
+// stopLimit bounds how long a reader that does not read may hold up the end.
+const stopLimit = time.Second
+
+// run is one session. It belongs to the goroutine of Run.
+type run struct {
+	cfg     Config
+	io      Streams
+	proc    *proc.Process
+	child   *command // nil with PID
+	watches []wire.Watch
+	notes   []string
+	set     *watch.Set
+	waiter  *watch.Waiter
+	pipe    *pipe
+	out     *stream
+
+	start     uint64 // when everything was armed
+	reason    string // why the session stops; "" while it goes on
+	cause     error  // for StopError
+	execed    bool
+	pending   uint64 // time after the newest drain that brought records; 0 when a round has covered it
+	afterStop []uint64
+}
+
+// Run does one session and returns when it is over: nil when the stream has its end record, or its reader has gone.
+func Run(ctx context.Context, cfg Config, io Streams) (err error) {
+	r := &run{cfg: cfg, io: io}
+	defer r.close()
+	if err := r.attach(ctx); err != nil {
+		return err
+	}
+	if err := r.begin(ctx); err != nil {
+		return err
+	}
+	r.loop(ctx)
+	return r.finish(ctx)
+}
+
+// attach finds the target, resolves the watches and opens them.
+func (r *run) attach(ctx context.Context) error {
+	specs, err := parse(r.cfg.Watches)
+	if err != nil {
+		return err
+	}
+	if len(r.cfg.Command) > 0 {
+		return r.attachCommand(ctx, specs)
+	}
+	if r.proc, err = proc.Open(r.cfg.PID); err != nil {
+		return err
+	}
+	if tid := r.proc.GivenTID(); tid != 0 {
+		r.note("%d is a thread of process %d, which is watched as a whole", tid, r.proc.PID())
+	}
+	if err := r.open(specs); err != nil {
+		return err
+	}
+	return r.proc.Verify()
+}
+
+// resolveOptions accepts every access: the report decodes the instructions that r needs.
+var resolveOptions = target.Options{AllowRead: true}
+
+// note tells the user and, in the header, every later reader.
+func (r *run) note(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	r.notes = append(r.notes, text)
+	r.io.Say("%s", text)
+}
+
+func parse(watches []string) ([]target.Spec, error) {
+	var specs []target.Spec
+	for _, w := range watches {
+		spec, err := target.Parse(w)
+		if err != nil {
+			return nil, err
+		}
+		specs = append(specs, spec)
+	}
+	return specs, nil
+}
+
+// take adds what a plan resolved, behind what there is.
+func (r *run) take(plan *target.Plan) {
+	first, chains := uint64(len(r.watches)), uint64(0)
+	for _, w := range r.watches {
+		if w.Chain.OK {
+			chains = max(chains, w.Chain.V+1)
+		}
+	}
+	for _, w := range plan.Watches {
+		w.ID += first
+		if w.Parent.OK {
+			w.Parent.V += first
+		}
+		if w.Chain.OK {
+			w.Chain.V += chains
+		}
+		r.watches = append(r.watches, w)
+	}
+	for _, n := range plan.Notes {
+		r.note("%s", n)
+	}
+}
+
+func (r *run) openConfig() watch.Config {
+	return watch.Config{
+		Slots: slots(r.watches, 0), Scope: r.cfg.Scope, Values: r.cfg.Values, Kernel: r.cfg.Kernel, Regs: r.cfg.Regs,
+		Callchain: r.cfg.Callchain, RingSize: r.cfg.RingSize, MaxSamplers: r.cfg.MaxSamplers,
+	}
+}
+
+// slots lists the hardware slots of the watches from index first on.
+func slots(watches []wire.Watch, first int) []watch.Slot {
+	var list []watch.Slot
+	for i, w := range watches[first:] {
+		for j, s := range w.Slots {
+			list = append(list, watch.Slot{Watch: first + i, Index: j, Addr: s.Addr, Len: s.Len, Access: w.Access})
+		}
+	}
+	return list
+}
+
+// begin writes what a reader has to know first, and says that the session is ready.
+func (r *run) begin(ctx context.Context) (err error) {
+	if r.waiter, err = watch.NewWaiter(append(r.set.Fds(), r.proc.PidFD())...); err != nil {
+		return err
+	}
+	r.pipe = newPipe(r.io.Out.Write, r.waiter.Wake)
+	r.out = newStream(wire.NewWriter(r.pipe))
+	context.AfterFunc(ctx, r.waiter.Wake)
+	if r.cfg.MaxEvents > 0 {
+		r.set.Limit(r.cfg.MaxEvents)
+	}
+	r.start = watch.Now()
+	header, err := r.header()
+	if err != nil {
+		return err
+	}
+	r.out.write(header)
+	for _, src := range r.set.Sources() {
+		r.writeSource(src)
+	}
+	if err := r.writeThreads(); err != nil {
+		return err
+	}
+	if err := r.writeMaps(); err != nil {
+		return err
+	}
+	r.out.flush()
+	if r.out.err != nil {
+		return r.out.err
+	}
+	info := r.set.Info()
+	r.io.Say("ready pid=%d threads=%d watches=%d slots=%d scope=%s values=%s kernel=%s",
+		r.proc.PID(), info.Threads, len(r.watches), r.slots(), info.Scope, info.Values, info.Kernel)
+	return r.release()
+}
+
+func (r *run) slots() int {
+	n := 0
+	for _, w := range r.watches {
+		n += len(w.Slots)
+	}
+	return n
+}
+
+// loop drains until there is a reason to stop.
+func (r *run) loop(ctx context.Context) {
+	deadline := time.Now().Add(r.cfg.Duration)
+	for r.reason == "" {
+		wait := r.cfg.Latency
+		if r.cfg.Duration > 0 {
+			wait = max(0, min(wait, time.Until(deadline)))
+		}
+		ready, err := r.waiter.Wait(wait)
+		if err != nil {
+			r.stop(StopError, err)
+			return
+		}
+		r.drain(func() bool { return !r.pipe.busy() })
+		switch {
+		case r.pipe.failure() != nil, r.out.err != nil:
+			r.stopWriting()
+		case ctx.Err() != nil && errors.Is(context.Cause(ctx), r.io.Closed):
+			r.stop(StopDownstream, nil)
+		case ctx.Err() != nil:
+			r.stop(StopInterrupt, nil)
+		case r.set.Full():
+			r.stop(StopMaxEvents, nil)
+		case r.execed:
+			r.stop(StopExec, nil)
+		case ready[len(ready)-1]:
+			r.stop(StopExited, nil)
+		case r.cfg.Duration > 0 && !time.Now().Before(deadline):
+			r.stop(StopDuration, nil)
+		}
+	}
+}
+
+func (r *run) stop(reason string, cause error) {
+	if r.reason == "" {
+		r.reason, r.cause = reason, cause
+	}
+}
+
+// stopWriting stops because the stream cannot be written.
+func (r *run) stopWriting() {
+	err := errors.Join(r.pipe.failure(), r.out.err)
+	if errors.Is(err, r.io.Closed) {
+		r.stop(StopDownstream, nil)
+		return
+	}
+	r.stop(StopError, err)
+}
+
+// inFlight is how much earlier than the clock a round claims to be: a hit takes its time before its record is in the
+// ring, and a record that is on its way while the rings are drained must not be older than the round. The way took under
+// 10 us wherever it was seen.
+const inFlight = 20 * time.Microsecond
+
+// drain takes what the rings hold into the stream, with a round record when the rings were emptied and there is
+// something that an earlier round has not covered.
+func (r *run) drain(room func() bool) {
+	t := watch.Now() - uint64(inFlight)
+	brought := false
+	whole, err := r.set.Drain(room, func(cpu int, rec []byte) {
+		brought = true
+		r.execed = r.execed || r.set.Execed(rec)
+		r.out.record(cpu, rec)
+	})
+	if err != nil {
+		r.stop(StopError, err)
+	}
+	if whole && (brought || r.pending != 0) {
+		r.out.endRound(t)
+		r.out.flush()
+		if r.pending < t {
+			r.pending = 0
+		}
+	}
+	if brought {
+		r.pending = watch.Now()
+	}
+}
+
+// finish switches the watchpoints off, drains the rest, counts and writes the end.
+func (r *run) finish(ctx context.Context) error {
+	r.pipe.expire(stopLimit)
+	stopErr := r.set.Stop()
+	end := watch.Now()
+	for range 2 { // the second round covers what was on its way during the first
+		r.drain(func() bool { return true })
+		time.Sleep(2 * inFlight)
+	}
+	r.drain(func() bool { return true })
+	if stopErr != nil {
+		r.stop(StopError, stopErr)
+		r.cause = errors.Join(r.cause, stopErr)
+	}
+	r.writeCounts()
+	r.writeGaps()
+	info := wire.EndInfo{StopReason: r.reason, EndNS: end, ElapsedNS: end - r.start, ThreadsSeen: uint64(r.set.Info().Threads) + r.set.Born(), Child: r.endChild(ctx)}
+	if r.cause != nil {
+		info.Error = r.cause.Error()
+	}
+	r.out.write(&wire.End{Info: info})
+	r.out.flush()
+	err := r.pipe.close()
+	switch {
+	case r.reason == StopDownstream, errors.Is(err, r.io.Closed):
+		return nil
+	case r.cause != nil:
+		return r.cause
+	}
+	return errors.Join(err, r.out.err)
+}
+
+func (r *run) close() {
+	if r.set != nil {
+		r.set.Close()
+	}
+	if r.waiter != nil {
+		r.waiter.Close()
+	}
+	if r.child != nil {
+		r.child.close()
+	}
+	if r.proc != nil {
+		r.proc.Close()
+	}
+}
+
+func bootID() string {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "" // a reader then takes no kernel symbols from its own machine
+	}
+	return strings.TrimSpace(string(b))
+}
