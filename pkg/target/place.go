@@ -28,9 +28,9 @@ func parsePlace(s string) (place, error) {
 	case s == "":
 		return place{}, fmt.Errorf("nothing to watch")
 	case module == "" && name != s:
-		return place{}, fmt.Errorf("no module before !")
+		return place{}, fmt.Errorf("no module before the exclamation mark")
 	case name == "":
-		return place{}, fmt.Errorf("no symbol after !")
+		return place{}, fmt.Errorf("no symbol after the exclamation mark")
 	}
 	terms := cutTerms(name)
 	base := terms[len(terms)-1].base
