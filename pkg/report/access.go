@@ -19,6 +19,8 @@ type folded struct {
 	rep     uint64 // one more iteration, if the instruction is a rep string one
 	unclear uint64 // hits in the kernel of which neither can be told
 	unknown uint64 // hits without registers
+
+	from siteKey // where the iteration before the last one of rep was reported
 }
 
 type relation int
@@ -30,12 +32,14 @@ const (
 	unclear
 )
 
-func (f *folded) add(r relation) {
+// add counts a hit that relates to the one before, which was at a place.
+func (f *folded) add(r relation, before siteKey) {
 	switch r {
 	case wide:
 		f.wide++
 	case iteration:
 		f.rep++
+		f.from = before
 	case unclear:
 		f.unclear++
 	}
@@ -67,6 +71,7 @@ func (f *folded) accesses(hits uint64, kernel bool, repeats func() (yes, known b
 // regLayout says where in a sample's registers those stand that a string instruction moves; -1 if they are not there.
 type regLayout struct {
 	names       []string
+	order       [16]int // of the general registers, as orderOf has it
 	cx, si, di  int
 	sizeInBytes int
 }
@@ -74,6 +79,7 @@ type regLayout struct {
 func newRegLayout(names []string) regLayout {
 	return regLayout{
 		names: names,
+		order: orderOf(names),
 		cx:    slices.Index(names, "rcx"), si: slices.Index(names, "rsi"), di: slices.Index(names, "rdi"),
 		sizeInBytes: 8 * len(names),
 	}
@@ -94,9 +100,10 @@ type lastHit struct {
 	slots uint64 // bits of the slots that this execution has hit
 }
 
-// follow makes s the last hit and says how it relates to the one before.
-func (h *lastHit) follow(s *wire.Sample, slot uint32, layout *regLayout) relation {
-	key := siteKey{ip: s.IP, origin: s.Origin, userIP: s.UserIP, syscall: s.Syscall}
+// follow makes s the last hit and says how it relates to the one before and where that was.
+func (h *lastHit) follow(s *wire.Sample, slot uint32, layout *regLayout) (relation, siteKey) {
+	before := h.key
+	key := keyOf(s)
 	r := separate
 	if h.ok {
 		r = h.relate(key, s.Regs, uint64(1)<<(slot&63), layout)
@@ -107,7 +114,7 @@ func (h *lastHit) follow(s *wire.Sample, slot uint32, layout *regLayout) relatio
 	h.slots |= uint64(1) << (slot & 63)
 	h.ok, h.key = true, key
 	h.regs = append(h.regs[:0], s.Regs...)
-	return r
+	return r, before
 }
 
 func (h *lastHit) relate(key siteKey, regs []byte, slot uint64, layout *regLayout) relation {

@@ -3,6 +3,7 @@ package report
 import (
 	"testing"
 
+	"xw/pkg/insn"
 	"xw/pkg/wire"
 )
 
@@ -13,20 +14,28 @@ type step struct {
 
 func TestAccesses(t *testing.T) {
 	const rep, after = 0x400, 0x402
+	repMovsb := []byte{0x90, 0x90, 0x90, 0xf3, 0xa4, 0x90, 0x90} // rep movsb at rep
+	store := []byte{0x88, 0x47, 0xff, 0x48, 0xff, 0xc7, 0x90}    // mov [rdi-1],al before it, inc rdi at it
 	copyOf := func(n uint64) []step {
 		var out []step
 		for i := range n {
-			out = append(out, step{ip: rep, rcx: n - 1 - i, rsi: 0x500 + i, rdi: 0x1000 + i})
+			out = append(out, step{ip: rep, rcx: n - 1 - i, rsi: 0x501 + i, rdi: 0x1001 + i})
 		}
 		return out
 	}
+	inside := func(s []step) []step { // the copy goes on behind the watched bytes
+		for i := range s {
+			s[i].rcx += 5
+		}
+		return s
+	}
 	last := func(s []step) []step { s[len(s)-1].ip = after; return s }
 	for _, test := range []struct {
-		name    string
-		steps   []step
-		kernel  bool
-		repeats string // yes, no or "" for unknown
-		want    Num
+		name   string
+		steps  []step
+		kernel bool
+		code   []byte // at rep
+		want   Num
 	}{
 		{name: "one store", steps: []step{{ip: 1}}, want: num(1)},
 		{name: "one store in a loop", steps: []step{{ip: 1}, {ip: 1}, {ip: 1}}, want: num(3)},
@@ -34,10 +43,10 @@ func TestAccesses(t *testing.T) {
 		{name: "wide store in a loop", steps: []step{{ip: 1}, {ip: 1, slot: 1}, {ip: 1}, {ip: 1, slot: 1}}, want: num(2)},
 		{name: "two stores to two slots", steps: []step{{ip: 1}, {ip: 2, slot: 1}}, want: num(2)},
 		{name: "one store, moved", steps: []step{{ip: 1, rdi: 0}, {ip: 1, slot: 1, rdi: 8}}, want: num(2)},
-		{name: "rep movs", steps: copyOf(8), repeats: "yes", want: num(1)},
-		{name: "rep movs to its end", steps: last(copyOf(8)), repeats: "yes", want: num(1)},
-		{name: "rep movs twice", steps: append(last(copyOf(8)), last(copyOf(8))...), repeats: "yes", want: num(2)},
-		{name: "a loop that looks like it", steps: copyOf(8), repeats: "no", want: num(8)},
+		{name: "rep movs", steps: inside(copyOf(8)), code: repMovsb, want: num(1)},
+		{name: "rep movs to its end", steps: last(copyOf(8)), code: repMovsb, want: num(1)},
+		{name: "rep movs twice", steps: append(last(copyOf(8)), last(copyOf(8))...), code: repMovsb, want: num(2)},
+		{name: "a loop that looks like it", steps: copyOf(8), code: store, want: num(8)},
 		{name: "who knows", steps: copyOf(8), want: Num{}},
 		{name: "copy by the kernel", steps: copyOf(8), kernel: true, want: num(1)},
 		{name: "two copies by the kernel", steps: append(copyOf(8), copyOf(8)...), kernel: true, want: num(2)},
@@ -47,11 +56,14 @@ func TestAccesses(t *testing.T) {
 		m := newModel(t, func(s *wire.Session) {
 			s.Watches[0].Slots = []wire.Slot{{Addr: 0x1000, Len: 8}, {Addr: 0x1008, Len: 8}}
 		})
-		m.opts.Instructions = repeater(test.repeats)
+		if test.code != nil {
+			m.Add(&wire.Code{IP: rep, Start: rep - 3, Bin: test.code})
+			m.Add(&wire.Code{IP: after, Start: rep - 3, Bin: test.code})
+		}
 		for i, s := range test.steps {
 			x := hit(uint64(i), 7, s.ip, 1)
 			x.Addr += 8 * s.slot
-			x.Regs = words(0, s.rcx, s.rsi, s.rdi)
+			x.Regs = registers(0, s.rcx, s.rsi, s.rdi)
 			if test.kernel {
 				x.Origin, x.UserIP, x.Syscall = 1, wire.Some(0x900), wire.Some(0)
 			}
@@ -69,6 +81,9 @@ func TestAccesses(t *testing.T) {
 		}
 		if known != test.want.OK || known && sum != test.want.V {
 			t.Errorf("%s: %d accesses (known: %v), want %v", test.name, sum, known, test.want)
+			for _, s := range w.Sites {
+				t.Logf("%s %s: %s %s", s.IP, s.Accesses, s.Insn, s.InsnReason)
+			}
 		}
 	}
 }
@@ -86,7 +101,7 @@ func TestAccessesNeedRegisters(t *testing.T) {
 	for i := range uint64(2) {
 		s := hit(i, 7, 1, 1)
 		s.Addr += 8 * i
-		s.Regs = words(0, 0, 0, 0)
+		s.Regs = registers(0, 0, 0, 0)
 		m.Add(s)
 	}
 	if w := finish(m, wire.Counts{Counted: 3, Lost: 1}).Watches[0]; w.Accesses.OK {
@@ -94,12 +109,7 @@ func TestAccessesNeedRegisters(t *testing.T) {
 	}
 	m = newModel(t, func(s *wire.Session) { s.Watches[0].Access = "x" })
 	m.Add(hit(1, 7, 1, 1))
-	if w := finish(m, wire.Counts{Counted: 1}).Watches[0]; w.Accesses != num(1) || w.Sites[0].Op != opExecute {
+	if w := finish(m, wire.Counts{Counted: 1}).Watches[0]; w.Accesses != num(1) || w.Sites[0].Op != insn.Execute {
 		t.Errorf("x watch: %v accesses, op %s", w.Accesses, w.Sites[0].Op)
 	}
 }
-
-// repeater is a Namer that knows whether instructions are rep string ones: yes, no or "".
-type repeater string
-
-func (r repeater) Name(Hit) Instruction { return Instruction{Repeats: r == "yes", Exact: r != ""} }

@@ -12,7 +12,7 @@ func busy() []*wire.Sample {
 	for i := range uint64(4096) {
 		s := hit(1000+i, uint32(100+i%8), 0x400000+i%20, i%64)
 		s.CPU = uint32(i % 2)
-		s.Regs = words(i, 0, 0, 0x1000)
+		s.Regs = registers(i, 0, 0, 0x1000)
 		s.Callchain = []uint64{0x400000 + i%20, 0x500000 + i%3, 0x600000}
 		out = append(out, s)
 	}

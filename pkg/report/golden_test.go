@@ -43,6 +43,23 @@ func (f *fakeSymbols) User(addr, _ uint64) Place {
 	return p
 }
 
+func (f *fakeSymbols) Name(addr, _ uint64) (string, uint64) {
+	if addr >= 0x601040 && addr < 0x601048 {
+		return "counter", 0x601040
+	}
+	return "", 0
+}
+
+// ReadCode has the code of work.
+func (f *fakeSymbols) ReadCode(addr, _ uint64, p []byte) int {
+	const start = 0x400500
+	code := "\x0f\x1f\x84\x00\x00\x00\x00\x00\x0f\x1f\x40\x00\x55\x48\x89\xe5\x48\x83\xc0\x01\x48\x89\x07\x5d\xc3"
+	if addr < start || addr >= start+uint64(len(code)) {
+		return 0
+	}
+	return copy(p, code[addr-start:])
+}
+
 func (f *fakeSymbols) Kernel(addr uint64) Place {
 	p := Place{Inlined: []Inlined{}}
 	if addr >= 0xffffffff81a00000 && addr < 0xffffffff81a00100 {

@@ -1,44 +1,72 @@
 package report
 
-import "xw/pkg/wire"
+import (
+	"encoding/binary"
+	"slices"
 
-// Operations of sites.
-const (
-	opRead      = "read"
-	opWrite     = "write"
-	opReadWrite = "readwrite"
-	opExecute   = "execute"
-	opUnknown   = "unknown"
+	"xw/pkg/insn"
+	"xw/pkg/wire"
 )
 
-// Namer names the instruction that made a hit.
-type Namer interface {
-	Name(h Hit) Instruction
+// instruction is what is known of the instruction that made the hits of a site.
+type instruction struct {
+	insn.Result
+	loaded wire.Opt // what the watched bytes held before the last hit, by registers and instruction
+	stored wire.Opt // what they held after it
 }
 
-// Hit is what is known about the last hit of a site.
-type Hit struct {
-	IP     uint64 // as the CPU reported it
-	Addr   uint64 // armed at the hit
-	Len    uint64 // of the slot that fired
-	Access string // of the watch: w, rw, r or x
-	Kernel bool
-	Bits   uint64 // 64 or 32
-	Value  wire.Opt
-	Regs   *Regs  // nil if none were taken
-	Start  uint64 // address of Code's first byte
-	Code   []byte // around IP, as it was at a hit; nil if unknown
-	Func   uint64 // where the function that holds IP starts; 0 if unknown
-	Symbol func(addr uint64) string
+// instruction names the instruction that made the last hit of a site, whose ip is at a place.
+func (m *Model) instruction(w *watch, st *site, at Place) instruction {
+	in := &insn.Input{
+		IP: st.key.ip, Bits: int(m.session.Target.Bits), Kernel: st.key.origin != 0, Regs: m.regs.general(st.regs),
+		Access: w.Access, Addr: st.addr, Len: st.len, Value: st.value,
+		Symbol: func(addr uint64) (string, uint64) { return m.symbol(addr, st.last) },
+	}
+	if in.Bits != 32 {
+		in.Bits = 64
+	}
+	if c, ok := m.code[st.key.ip]; ok {
+		in.Code, in.CodeStart = c.bytes, c.start
+	}
+	if at.Func != "" && at.Offset.OK {
+		in.FuncStart = st.key.ip - at.Offset.V
+	}
+	if s := m.opts.Symbols; s != nil && !in.Kernel {
+		in.ReadCode = func(addr uint64, p []byte) int { return s.ReadCode(addr, st.last, p) }
+	}
+	r := insn.Find(in)
+	return instruction{
+		Result: r,
+		loaded: r.Within(r.Loaded, st.addr, st.len),
+		stored: r.Within(r.Stored, st.addr, st.len),
+	}
 }
 
-// Instruction is the instruction that made a hit. Its zero value is one that is not known.
-type Instruction struct {
-	Addr    wire.Opt
-	Text    string
-	Op      string   // "" is unknown
-	Repeats bool     // a rep string instruction
-	Exact   bool     // no other instruction can have made the hit
-	Reason  string   // why it is not known, or what was assumed
-	Stored  wire.Opt // the bytes of the slot after the hit, if registers and instruction give them exactly
+// symbol names an address in the text of an instruction: the symbol that covers it and where that starts.
+func (m *Model) symbol(addr, time uint64) (string, uint64) {
+	if m.opts.Symbols == nil {
+		return "", 0
+	}
+	return m.opts.Symbols.Name(addr, time)
+}
+
+// general returns registers in the order rax rbx rcx rdx rsi rdi rbp rsp r8..r15; nil unless all are there.
+func (l *regLayout) general(regs []byte) *[16]uint64 {
+	if regs == nil || slices.Contains(l.order[:], -1) {
+		return nil
+	}
+	out := new([16]uint64)
+	for i, at := range l.order {
+		out[i] = binary.LittleEndian.Uint64(regs[8*at:])
+	}
+	return out
+}
+
+// orderOf returns the indexes of the general registers among names; -1 for one that is not there.
+func orderOf(names []string) (order [16]int) {
+	for i, name := range [16]string{"rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12",
+		"r13", "r14", "r15"} {
+		order[i] = slices.Index(names, name)
+	}
+	return order
 }

@@ -29,8 +29,7 @@ type Model struct {
 
 // Options say how a Model names what it found. All are optional.
 type Options struct {
-	Symbols      Symbolizer // names addresses
-	Instructions Namer      // names instructions
+	Symbols Symbolizer // names addresses
 	// Op asks for the sites that read (r), write (w) or do either (rw, ""). A watch with access r asks for r.
 	Op string
 }

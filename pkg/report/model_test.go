@@ -8,11 +8,12 @@ import (
 	"xw/pkg/wire"
 )
 
-// newModel returns a model of a session with one watch of 8 bytes and n registers named as in a real one.
+// newModel returns a model of a session with one watch of 8 bytes at 0x1000.
 func newModel(t testing.TB, change func(*wire.Session)) *Model {
 	t.Helper()
 	h := &wire.Header{Version: 1, Stream: wire.Events, Session: wire.Session{
-		StartNS: 1, Regs: []string{"rax", "rcx", "rsi", "rdi"},
+		StartNS: 1, Regs: []string{"rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11",
+			"r12", "r13", "r14", "r15"},
 		Watches: []wire.Watch{{Name: "v", Access: "w", Len: 8, Slots: []wire.Slot{{Addr: 0x1000, Len: 8}}}},
 	}}
 	if change != nil {
@@ -37,9 +38,10 @@ func hit(time uint64, tid uint32, ip, value uint64) *wire.Sample {
 	return &wire.Sample{Time: time, TID: tid, Generation: 1, Addr: 0x1000, IP: ip, Value: wire.Some(value)}
 }
 
-func words(values ...uint64) []byte {
+// registers returns the registers of a sample, all but those given 0.
+func registers(rax, rcx, rsi, rdi uint64) []byte {
 	var b []byte
-	for _, v := range values {
+	for _, v := range [16]uint64{0: rax, 2: rcx, 4: rsi, 5: rdi} {
 		b = binary.LittleEndian.AppendUint64(b, v)
 	}
 	return b
@@ -257,9 +259,15 @@ func TestOp(t *testing.T) {
 		filtered       uint64
 	}{{"r", "", 2}, {"rw", "", 0}, {"rw", "r", 2}, {"rw", "w", 1}, {"r", "rw", 0}, {"r", "w", 1}} {
 		m := newModel(t, func(s *wire.Session) { s.Watches[0].Access = test.access })
-		m.opts = Options{Op: test.option, Instructions: byIP{1: opRead, 2: opWrite, 3: opReadWrite, 4: ""}}
-		for i, ip := range []uint64{1, 2, 2, 3, 4} {
-			m.Add(hit(uint64(i), 7, ip, 1))
+		m.opts.Op = test.option
+		const reads, writes, both, unknown = 0x403, 0x503, 0x603, 0x703
+		m.Add(&wire.Code{IP: reads, Start: reads - 3, Bin: []byte{0x48, 0x8b, 0x07, 0x90}})   // mov rax,[rdi]
+		m.Add(&wire.Code{IP: writes, Start: writes - 3, Bin: []byte{0x48, 0x89, 0x07, 0x90}}) // mov [rdi],rax
+		m.Add(&wire.Code{IP: both, Start: both - 3, Bin: []byte{0x48, 0x01, 0x07, 0x90}})     // add [rdi],rax
+		for i, ip := range []uint64{reads, writes, writes, both, unknown} {
+			s := hit(uint64(i), 7, ip, 1)
+			s.Regs = registers(1, 0, 0, 0x1000)
+			m.Add(s)
 		}
 		w := finish(m, wire.Counts{Counted: 5}).Watches[0]
 		if w.Filtered != test.filtered || w.Hits != 5 || len(w.Sites) != 4 {
@@ -267,8 +275,3 @@ func TestOp(t *testing.T) {
 		}
 	}
 }
-
-// byIP is a Namer that knows operations by ip.
-type byIP map[uint64]string
-
-func (n byIP) Name(h Hit) Instruction { return Instruction{Op: n[h.IP]} }

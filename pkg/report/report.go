@@ -141,17 +141,18 @@ type Site struct {
 	LastValue Hex    `json:"last_value"`
 	Regs      *Regs  `json:"regs"` // at the last hit
 
-	LastOldValue     Hex         `json:"last_old_value"`     // what stood there before the last hit, if that is known
-	LastDerivedValue Hex         `json:"last_derived_value"` // from registers, where no value was read at the last hit
-	InsnReason       Text        `json:"insn_reason"`        // why insn is null, or what was assumed
-	Comms            []CommCount `json:"comms"`              // names of the threads, most hits first
-	Silent           Num         `json:"silent"`
-	HandoffsThread   uint64      `json:"handoffs_thread"`
-	HandoffsCPU      uint64      `json:"handoffs_cpu"`
-	Syscall          Text        `json:"syscall"`    // that a kernel hit came in
-	SyscallNR        Num         `json:"syscall_nr"` // its number
-	User             *Caller     `json:"user"`       // where the process was, for a kernel hit
-	Stacks           []Stack     `json:"callers"`    // by frame pointers; null if none were taken
+	LastOldValue   Hex         `json:"last_old_value"` // what stood there before the last hit, if that is known
+	LastLoaded     Hex         `json:"last_loaded"`    // derived from registers and instruction: what stood there before
+	LastStored     Hex         `json:"last_stored"`    // derived likewise: what the instruction left there
+	InsnReason     Text        `json:"insn_reason"`    // why insn is null
+	Comms          []CommCount `json:"comms"`          // names of the threads, most hits first
+	Silent         Num         `json:"silent"`
+	HandoffsThread uint64      `json:"handoffs_thread"`
+	HandoffsCPU    uint64      `json:"handoffs_cpu"`
+	Syscall        Text        `json:"syscall"`    // that a kernel hit came in
+	SyscallNR      Num         `json:"syscall_nr"` // its number
+	User           *Caller     `json:"user"`       // where the process was, for a kernel hit
+	Stacks         []Stack     `json:"callers"`    // by frame pointers; null if none were taken
 
 	filtered bool
 }

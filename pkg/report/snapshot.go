@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"xw/pkg/insn"
 	"xw/pkg/wire"
 )
 
@@ -153,45 +154,53 @@ func userIP(s Site) uint64 {
 // matches tells whether a site is among those asked for; one whose operation is unknown may be.
 func matches(asked, op string) bool {
 	switch {
-	case asked == "", op == opUnknown, op == opReadWrite:
+	case asked == "", op == insn.Unknown, op == insn.ReadWrite:
 		return true
 	case asked == "r":
-		return op == opRead
+		return op == insn.Read
 	}
-	return op == opWrite
+	return op == insn.Write
 }
 
 func (m *Model) sitePart(w *watch, st *site) Site {
-	regs := m.regsOf(st)
-	m.name(w, st, regs)
+	m.name(w, st)
 	kernel := st.key.origin != 0
 	out := Site{
-		IP: hex(st.key.ip), InsnAddr: Hex(st.insn.Addr), Insn: Text(st.insn.Text), Op: Text(cmp.Or(st.insn.Op, opUnknown)),
+		IP: hex(st.key.ip), Insn: Text(st.insn.Text), Op: Text(cmp.Or(st.insn.Op, insn.Unknown)),
 		Place: st.place, Origin: uint64(st.key.origin), Hits: st.hits, Threads: st.threads.n, FirstNS: num(st.first),
-		LastNS: num(st.last), LastValue: Hex(st.value), Regs: regs, LastOldValue: Hex(st.old),
+		LastNS: num(st.last), LastValue: Hex(st.value), Regs: m.regsOf(st), LastOldValue: Hex(st.old),
 		InsnReason: Text(st.insn.Reason), Comms: st.comms.counts(), HandoffsThread: st.handoffs.thread,
-		HandoffsCPU: st.handoffs.cpu, User: st.user, Stacks: m.stackList(st), SyscallNR: Num(st.key.syscall),
+		HandoffsCPU: st.handoffs.cpu, User: st.user,
+		LastLoaded: Hex(st.insn.loaded), LastStored: Hex(st.insn.stored), Stacks: m.stackList(st), SyscallNR: Num(st.key.syscall),
 	}
-	if !st.value.OK {
-		out.LastDerivedValue = Hex(st.insn.Stored)
+	if st.insn.Status == insn.Exact {
+		out.InsnAddr = hex(st.insn.Addr)
 	}
 	if st.key.syscall.OK && m.session.Target.Bits != 32 {
 		out.Syscall = Text(syscallName(st.key.syscall.V))
 	}
 	if w.Access == "x" {
-		out.Op, out.Accesses = opExecute, num(st.hits)
+		out.Op, out.Accesses = insn.Execute, num(st.hits)
 		return out
 	}
-	if writes := out.Op == opWrite || out.Op == opReadWrite || w.Access == "w"; writes && st.compared > 0 {
+	if writes := out.Op == insn.Write || out.Op == insn.ReadWrite || w.Access == "w"; writes && st.compared > 0 {
 		out.Silent = num(st.same)
 	}
-	out.Accesses = Num(st.folded.accesses(st.hits, kernel, func() (yes, known bool) {
-		return st.insn.Repeats, st.insn.Exact
-	}))
+	out.Accesses = Num(st.folded.accesses(st.hits, kernel, func() (yes, known bool) { return m.repeats(w, st) }))
 	if lost := w.counts.Lost; lost > 0 && out.Accesses.V != st.hits { // what belongs together may be torn apart
 		out.Accesses = Num{}
 	}
 	return out
+}
+
+// repeats tells whether the instruction of a site is a rep string one. That of its last iteration, which is reported
+// behind it, is the one of the iterations before.
+func (m *Model) repeats(w *watch, st *site) (yes, known bool) {
+	if from := w.sites[st.folded.from]; from != nil {
+		st = from
+		m.name(w, st)
+	}
+	return st.insn.Rep, st.insn.Status == insn.Exact
 }
 
 func (c *commCounts) counts() []CommCount {

@@ -1,6 +1,9 @@
 package report
 
-import "xw/pkg/wire"
+import (
+	"xw/pkg/insn"
+	"xw/pkg/wire"
+)
 
 // Symbolizer names addresses by the mappings that the stream told of. What it does not know stays unknown.
 type Symbolizer interface {
@@ -9,10 +12,14 @@ type Symbolizer interface {
 	User(addr, time uint64) Place
 	// Kernel names an address of the kernel.
 	Kernel(addr uint64) Place
+	// Name returns the symbol, of code or data, that covers an address of the target, and where it starts; "" if none does.
+	Name(addr, time uint64) (symbol string, start uint64)
+	// ReadCode reads what the target's files have at an address and returns the number of bytes read.
+	ReadCode(addr, time uint64, p []byte) int
 }
 
 // name finds out what stands at a site. It is done again only when hits have been added.
-func (m *Model) name(w *watch, st *site, regs *Regs) {
+func (m *Model) name(w *watch, st *site) {
 	if st.named == st.hits {
 		return
 	}
@@ -21,34 +28,18 @@ func (m *Model) name(w *watch, st *site, regs *Regs) {
 	if st.key.userIP.OK {
 		st.user = &Caller{IP: Hex(st.key.userIP), Place: m.returnPlace(st.key.userIP.V, st.last)}
 	}
-	if m.opts.Instructions != nil {
-		st.insn = m.opts.Instructions.Name(m.lastHit(w, st, regs, at))
-	}
+	st.insn = m.instruction(w, st, at)
 	switch {
 	case kernel, w.Access == "x":
 		st.place = at
-	case st.insn.Addr.OK:
-		st.place = m.place(st.insn.Addr.V, st.last, false)
+	case st.insn.Status == insn.Exact:
+		st.place = m.place(st.insn.Addr, st.last, false)
 	case at.Offset.OK && at.Offset.V == 0: // the target of a call through the watched bytes
 		st.place = at
 	default:
 		st.place = m.returnPlace(st.key.ip, st.last)
 	}
 	st.named = st.hits
-}
-
-// lastHit is what is known about the last hit of a site, whose ip is at a place.
-func (m *Model) lastHit(w *watch, st *site, regs *Regs, at Place) Hit {
-	h := Hit{IP: st.key.ip, Addr: st.addr, Len: st.len, Access: w.Access, Kernel: st.key.origin != 0,
-		Bits: m.session.Target.Bits, Regs: regs, Value: st.value}
-	if c, ok := m.code[st.key.ip]; ok {
-		h.Start, h.Code = c.start, c.bytes
-	}
-	if at.Func != "" && at.Offset.OK {
-		h.Func = st.key.ip - at.Offset.V
-	}
-	h.Symbol = func(addr uint64) string { return m.place(addr, st.last, false).String() }
-	return h
 }
 
 func (m *Model) place(addr, time uint64, kernel bool) Place {

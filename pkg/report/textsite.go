@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+
+	"xw/pkg/insn"
 )
 
 const siteIndent = "                     "
@@ -38,7 +40,7 @@ func (t *textReport) site(w *Watch, s *Site) {
 	if s.Origin != 0 {
 		t.kernelLine(s)
 	}
-	t.line(part{dim, siteIndent}, part{plain, instruction(w, s)})
+	t.line(part{dim, siteIndent}, part{plain, instructionText(w, s)})
 	t.line(part{dim, siteIndent + byWhom(s) + lastValue(s)})
 	if t.o.Callchain {
 		t.callers(s)
@@ -90,13 +92,13 @@ func (t *textReport) kernelLine(s *Site) {
 	t.line(parts...)
 }
 
-// instruction says what made the access and how.
-func instruction(w *Watch, s *Site) string {
+// instructionText says what made the access and how.
+func instructionText(w *Watch, s *Site) string {
 	op := string(s.Op)
-	if op == opUnknown && w.Access == "w" {
-		op = opWrite
+	if op == insn.Unknown && w.Access == "w" {
+		op = insn.Write
 	}
-	if op == opUnknown {
+	if op == insn.Unknown {
 		op = "unknown operation"
 	}
 	what := string(s.Insn)
@@ -125,17 +127,30 @@ func byWhom(s *Site) string {
 	return fmt.Sprintf("by %s: %s", plural(s.Threads, "thread"), strings.Join(names, ", "))
 }
 
-// lastValue is what the last hit of a site left, and what stood there before if that is known.
+// lastValue is what the last hit of a site left, and what stood there before if that is known. What no one read at the
+// hit is marked.
 func lastValue(s *Site) string {
 	switch {
 	case s.LastValue.OK && s.LastOldValue.OK:
-		return fmt.Sprintf("; last %s -> %s", s.LastOldValue, s.LastValue)
+		return fmt.Sprintf("; last %s -> %s%s", s.LastOldValue, s.LastValue, stored(s))
 	case s.LastValue.OK:
-		return fmt.Sprintf("; last %s", s.LastValue)
-	case s.LastDerivedValue.OK:
-		return fmt.Sprintf("; last %s (derived from registers)", s.LastDerivedValue)
+		return fmt.Sprintf("; last %s%s", s.LastValue, stored(s))
+	case s.LastLoaded.OK && s.LastStored.OK && s.Op != insn.Read:
+		return fmt.Sprintf("; last %s -> %s (derived)", s.LastLoaded, s.LastStored)
+	case s.LastStored.OK:
+		return fmt.Sprintf("; last %s (derived)", s.LastStored)
+	case s.LastLoaded.OK:
+		return fmt.Sprintf("; last %s (derived)", s.LastLoaded)
 	}
 	return ""
+}
+
+// stored says what an instruction stored if something else stood there when it was read: another writer was faster.
+func stored(s *Site) string {
+	if !s.LastStored.OK || s.LastStored == s.LastValue {
+		return ""
+	}
+	return fmt.Sprintf(" (stored %s, derived)", s.LastStored)
 }
 
 // callers prints the call stacks of a site.

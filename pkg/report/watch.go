@@ -31,6 +31,14 @@ type siteKey struct {
 	origin  uint32
 }
 
+func keyOf(s *wire.Sample) siteKey {
+	key := siteKey{ip: s.IP, origin: s.Origin}
+	if s.Origin != 0 {
+		key.userIP, key.syscall = s.UserIP, s.Syscall
+	}
+	return key
+}
+
 // site collects the hits of one place.
 type site struct {
 	key      siteKey
@@ -54,7 +62,7 @@ type site struct {
 	named uint64 // the fields below are right for that many hits
 	place Place
 	user  *Caller
-	insn  Instruction
+	insn  instruction
 }
 
 // handoffs counts hits by where the one before came from.
@@ -107,10 +115,7 @@ func (w *watch) hit(s *wire.Sample, t *thread, regs *regLayout) {
 }
 
 func (w *watch) site(s *wire.Sample) *site {
-	key := siteKey{ip: s.IP, origin: s.Origin}
-	if s.Origin != 0 {
-		key.userIP, key.syscall = s.UserIP, s.Syscall
-	}
+	key := keyOf(s)
 	if st := w.recent; st != nil && st.key == key {
 		return st
 	}
