@@ -305,3 +305,28 @@ func TestOffsetAndRaw(t *testing.T) {
 		t.Errorf("%d bytes of %d", at, len(stream))
 	}
 }
+
+func TestParseRecord(t *testing.T) {
+	bind := pack(t, "bind", 1, 2, 3, 4)
+	b := append(bytes.Clone(bind), pack(t, "read", 1, 2)...)
+	rec, n, err := ParseRecord(b)
+	if err != nil || n != len(bind) {
+		t.Fatalf("%v, %d bytes, %v", rec, n, err)
+	}
+	compare(t, []Record{rec}, []Record{&Bind{1, 2, 3, 4}})
+	note, _, err := ParseRecord(encodeAll(t, []Record{&ControlRecord{1, "x", []byte{7}}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, []Record{note}, []Record{&ControlRecord{1, "x", []byte{7}}})
+	for n := range bind {
+		if _, _, err := ParseRecord(bind[:n]); !errors.Is(err, ErrTruncated) {
+			t.Errorf("%d bytes: %v", n, err)
+		}
+	}
+	for _, bad := range [][]byte{{0xc1}, pack(t, "bind", "x", 2, 3, 4), bytes.Repeat([]byte{0x91}, 20)} {
+		if rec, _, err := ParseRecord(bad); err == nil {
+			t.Errorf("%x is %v", bad, rec)
+		}
+	}
+}

@@ -194,16 +194,6 @@ func Clone(r Record) (Record, error) {
 	return newDecoder().decode(e.buf)
 }
 
-// printable returns the start of a kind that may hold anything, for messages.
-func printable(kind []byte) string {
-	const most = 32
-	if len(kind) > most {
-		kind = kind[:most]
-	}
-	quoted := strconv.Quote(string(kind))
-	return quoted[1 : len(quoted)-1]
-}
-
 // ParseRecord decodes the record that b begins with and returns its length: for messages that arrive whole, such as the
 // commands on a control FIFO. The record shares no memory with b. A cut record is an error like any other.
 func ParseRecord(b []byte) (Record, int, error) {
@@ -215,9 +205,19 @@ func ParseRecord(b []byte) (Record, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	rec, err := newDecoder().decode(append([]byte(nil), b[:s.pos]...))
+	rec, err := newDecoder().decode(bytes.Clone(b[:s.pos]))
 	if err != nil {
 		return nil, 0, err
 	}
 	return rec, s.pos, nil
+}
+
+// printable returns the start of a kind that may hold anything, for messages.
+func printable(kind []byte) string {
+	const most = 32
+	if len(kind) > most {
+		kind = kind[:most]
+	}
+	quoted := strconv.Quote(string(kind))
+	return quoted[1 : len(quoted)-1]
 }
