@@ -47,12 +47,13 @@ func TestReadme(t *testing.T) {
 	if len(examples) == 0 {
 		t.Fatal("README.md has no examples")
 	}
+	commands := buildCommands(t)
 	for _, e := range examples {
-		t.Run(fmt.Sprintf("line %d", e.line), func(t *testing.T) { runExample(t, e) })
+		t.Run(fmt.Sprintf("line %d", e.line), func(t *testing.T) { runExample(t, e, commands) })
 	}
 }
 
-func runExample(t *testing.T, e example) {
+func runExample(t *testing.T, e example, commands string) {
 	if strings.HasPrefix(e.how, "no, ") {
 		return
 	}
@@ -61,7 +62,7 @@ func runExample(t *testing.T, e example) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("sh", "-eu", "-c", e.code)
-	cmd.Env = os.Environ()
+	cmd.Env = append(os.Environ(), "PATH="+withPath(commands))
 	cmd.Dir = root
 	if e.how != "make" {
 		cmd.Dir = t.TempDir()
@@ -73,11 +74,7 @@ func runExample(t *testing.T, e example) {
 		hwtest.Require(t)
 	}
 	if e.how == "hw" {
-		source, err := os.ReadFile("examples/sample.c")
-		if err != nil {
-			t.Fatal(err)
-		}
-		sample := hwtest.Start(t, hwtest.BuildC(t, string(source)))
+		sample := hwtest.Start(t, buildSample(t))
 		cmd.Env = append(cmd.Env, fmt.Sprintf("PID=%d", sample.PID))
 	}
 	out, err := cmd.Output()

@@ -27,18 +27,14 @@ import (
 
 // TestScripts runs the scripts that need nothing of the machine.
 func TestScripts(t *testing.T) {
-	testscript.Run(t, scriptParams("testdata/script/any"))
+	testscript.Run(t, scriptParams("testdata/script/any", buildCommands(t)))
 }
 
 // TestHardwareScripts runs the scripts that watch a live process.
 func TestHardwareScripts(t *testing.T) {
 	hwtest.Require(t)
-	source, err := os.ReadFile("examples/sample.c")
-	if err != nil {
-		t.Fatal(err)
-	}
-	sample := hwtest.BuildC(t, string(source))
-	params := scriptParams("testdata/script/hw")
+	sample := buildSample(t)
+	params := scriptParams("testdata/script/hw", buildCommands(t))
 	setup := params.Setup
 	params.Setup = func(env *testscript.Env) error {
 		env.Setenv("SAMPLE", sample)
@@ -58,13 +54,41 @@ func (s serial) Run(name string, f func(testscript.T)) {
 
 func (s serial) Verbose() bool { return testing.Verbose() }
 
-func scriptParams(dir string) testscript.Params {
+// buildCommands builds the four commands and returns the directory that they are in.
+func buildCommands(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	build := exec.Command("go", "build", "-o", dir+"/", "./cmd/...")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the commands: %v\n%s", err, out)
+	}
+	return dir
+}
+
+// buildSample compiles the program that the demo watches.
+func buildSample(t *testing.T) string {
+	t.Helper()
+	source, err := os.ReadFile("examples/sample.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hwtest.BuildC(t, string(source))
+}
+
+// withPath is the value of PATH where dir comes first.
+func withPath(dir string) string {
+	return dir + string(filepath.ListSeparator) + os.Getenv("PATH")
+}
+
+func scriptParams(dir, commands string) testscript.Params {
 	return testscript.Params{
 		Dir:                 dir,
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
 			env.Values[targetKey{}] = new(scriptTarget)
+			env.Setenv("PATH", withPath(commands))
 			root, err := filepath.Abs(".")
 			env.Setenv("ROOT", root)
 			return err
