@@ -46,11 +46,12 @@ func lookupDemangled(syms []rawSym, name string) []rawSym {
 	if abbreviated(key) {
 		key = ""
 	}
+	number := key != "" && key[0] <= '9' && key[0] >= '0' // no identifier: a file's name, or a name with an offset
 	return filter(syms, func(s *rawSym) bool {
 		if !mangled(s.name) {
 			return strings.Contains(s.name, "%2e") && goUnescape(s.name) == name
 		}
-		return strings.Contains(s.name, key) && demanglesTo(s.name, name)
+		return !number && strings.Contains(s.name, key) && demanglesTo(s.name, name)
 	})
 }
 
