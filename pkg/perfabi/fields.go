@@ -23,7 +23,32 @@ func (e *Error) Error() string {
 	if reason == "" {
 		reason = fmt.Sprintf("needs %d bytes, %d available", e.Needed, e.Available)
 	}
-	return fmt.Sprintf("decode perf record: type %d %s: %s", e.Record, e.Field, reason)
+	return fmt.Sprintf("decode perf record: %s: %s: %s", recordName(e.Record), e.Field, reason)
+}
+
+func recordName(typ uint32) string {
+	switch typ {
+	case RecordSample:
+		return "sample"
+	case RecordLost:
+		return "lost"
+	case RecordLostSamples:
+		return "lost_samples"
+	case RecordComm:
+		return "comm"
+	case RecordFork:
+		return "fork"
+	case RecordExit:
+		return "exit"
+	case RecordThrottle:
+		return "throttle"
+	case RecordUnthrottle:
+		return "unthrottle"
+	case RecordMmap2:
+		return "mmap2"
+	default:
+		return fmt.Sprintf("type %d", typ)
+	}
 }
 
 // fields reads the fields of one record in order. After the first error it returns zeros; err has that error.

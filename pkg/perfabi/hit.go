@@ -3,7 +3,7 @@ package perfabi
 import "encoding/binary"
 
 // Offsets in the payload that xw's BPF program puts into the raw area of a sample of a PERF_COUNT_SW_BPF_OUTPUT event.
-// Fields are only ever appended, so a reader takes longer payloads.
+// Fields are only ever appended, so a reader takes longer payloads, and shorter ones down to hitMin.
 const (
 	HitSlotOff    = 0  // u32: index in the slots of the session's watches, laid end to end
 	HitFlagsOff   = 4  // u32: Hit flags
@@ -13,7 +13,11 @@ const (
 	HitSyscallOff = 32 // u64: number of the system call the task was in
 	HitCommOff    = 40 // HitCommSize bytes: name of the thread, NUL-padded
 	HitCodeOff    = 56 // 2*HitCodeHalf bytes: the code around ip
-	HitSize       = 88 // bytes of the whole payload
+	hitMin        = 88 // bytes of the first version, which had all up to here
+	HitChildOff   = 88 // u64: the bytes that a pointer slot's new value leads to, zero-extended
+	HitSize       = 96 // bytes of the whole payload
+
+	hitFirst = HitChildOff // bytes of the first version's payload, which every one has
 
 	HitCommSize = 16 // TASK_COMM_LEN
 	HitCodeHalf = 16 // bytes of code before ip, and as many from it on
@@ -27,6 +31,7 @@ const (
 	HitKernel      = 1 << 3 // made in kernel mode
 	HitUserContext = 1 << 4 // UserIP
 	HitInSyscall   = 1 << 5 // Syscall: the task came into the kernel by an instruction that makes one
+	HitChildValid  = 1 << 6 // Child
 )
 
 // Hit is one payload. Slices alias it.
@@ -39,14 +44,15 @@ type Hit struct {
 	Syscall uint64 // valid with HitInSyscall
 	Comm    []byte // HitCommSize bytes, NUL-padded
 	Code    []byte // the code from ip-16 to ip+16: each half valid with HitCodeBefore, HitCodeFrom
+	Child   uint64 // valid with HitChildValid
 }
 
-// ParseHit reads a payload. The error is an *Error if it is shorter than HitSize.
+// ParseHit reads a payload. The error is an *Error if it is shorter than any version's.
 func ParseHit(b []byte) (Hit, error) {
-	if len(b) < HitSize {
-		return Hit{}, &Error{Record: RecordSample, Field: "hit", Needed: HitSize, Available: uint64(len(b))}
+	if len(b) < hitMin {
+		return Hit{}, &Error{Record: RecordSample, Field: "hit", Needed: hitMin, Available: uint64(len(b))}
 	}
-	return Hit{
+	h := Hit{
 		Slot:    binary.LittleEndian.Uint32(b[HitSlotOff:]),
 		Flags:   binary.LittleEndian.Uint32(b[HitFlagsOff:]),
 		Addr:    binary.LittleEndian.Uint64(b[HitAddrOff:]),
@@ -55,5 +61,11 @@ func ParseHit(b []byte) (Hit, error) {
 		Syscall: binary.LittleEndian.Uint64(b[HitSyscallOff:]),
 		Comm:    b[HitCommOff : HitCommOff+HitCommSize : HitCommOff+HitCommSize],
 		Code:    b[HitCodeOff : HitCodeOff+2*HitCodeHalf : HitCodeOff+2*HitCodeHalf],
-	}, nil
+	}
+	if len(b) < HitSize {
+		h.Flags &^= HitChildValid
+	} else {
+		h.Child = binary.LittleEndian.Uint64(b[HitChildOff:])
+	}
+	return h, nil
 }
