@@ -3,7 +3,7 @@ package perfabi
 import "encoding/binary"
 
 // Offsets in the payload that xw's BPF program puts into the raw area of a sample of a PERF_COUNT_SW_BPF_OUTPUT event.
-// Fields are only ever appended, so a reader takes longer payloads, and shorter ones down to hitMin.
+// Fields are only ever appended, so a reader takes longer payloads, and shorter ones down to hitFirst.
 const (
 	HitSlotOff    = 0  // u32: index in the slots of the session's watches, laid end to end
 	HitFlagsOff   = 4  // u32: Hit flags
@@ -13,7 +13,6 @@ const (
 	HitSyscallOff = 32 // u64: number of the system call the task was in
 	HitCommOff    = 40 // HitCommSize bytes: name of the thread, NUL-padded
 	HitCodeOff    = 56 // 2*HitCodeHalf bytes: the code around ip
-	hitMin        = 88 // bytes of the first version, which had all up to here
 	HitChildOff   = 88 // u64: the bytes that a pointer slot's new value leads to, zero-extended
 	HitSize       = 96 // bytes of the whole payload
 
@@ -49,8 +48,8 @@ type Hit struct {
 
 // ParseHit reads a payload. The error is an *Error if it is shorter than any version's.
 func ParseHit(b []byte) (Hit, error) {
-	if len(b) < hitMin {
-		return Hit{}, &Error{Record: RecordSample, Field: "hit", Needed: hitMin, Available: uint64(len(b))}
+	if len(b) < hitFirst {
+		return Hit{}, &Error{Record: RecordSample, Field: "hit", Needed: hitFirst, Available: uint64(len(b))}
 	}
 	h := Hit{
 		Slot:    binary.LittleEndian.Uint32(b[HitSlotOff:]),

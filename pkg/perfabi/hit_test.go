@@ -16,14 +16,14 @@ func TestParseHit(t *testing.T) {
 		Comm: []byte(comm), Code: []byte(code), Child: 0x77}
 	first := whole
 	first.Flags, first.Child = HitValueValid|HitKernel, 0
-	for n, want := range map[int]Hit{hitMin: first, HitSize - 1: first, HitSize: whole, len(payload): whole} {
+	for n, want := range map[int]Hit{hitFirst: first, HitSize - 1: first, HitSize: whole, len(payload): whole} {
 		if got, err := ParseHit(payload[:n]); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%d bytes: got %+v, %v", n, got, err)
 		}
 	}
-	for n := range hitMin {
+	for n := range hitFirst {
 		var e *Error
-		if _, err := ParseHit(payload[:n]); !errors.As(err, &e) || e.Needed != hitMin || e.Available != uint64(n) {
+		if _, err := ParseHit(payload[:n]); !errors.As(err, &e) || e.Needed != hitFirst || e.Available != uint64(n) {
 			t.Errorf("%d bytes: got %v", n, err)
 		}
 	}
