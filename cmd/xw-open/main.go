@@ -26,6 +26,7 @@ type flags struct {
 	Values      string         `name:"values" enum:"auto,bpf,off" default:"auto" help:"The watched bytes as they stood at the hit, read by a BPF program: auto, bpf or off."`
 	Kernel      string         `name:"kernel" enum:"auto,on,off" default:"auto" help:"Also hits that the kernel makes for the process: auto, on or off."`
 	Callchain   bool           `name:"callchain" help:"Take the user call stack at each hit, by frame pointers."`
+	Control     string         `name:"control" placeholder:"FIFO" help:"Listen there for commands of xw-rebind; made if it does not exist."`
 	RingSize    stage.Number   `name:"ring-size" placeholder:"BYTES" help:"Size of each CPU's ring, a power of two of pages; default 4 MiB."`
 	Latency     time.Duration  `name:"latency" placeholder:"D" default:"10ms" help:"Longest time a hit may wait in a ring."`
 	MaxSamplers stage.Number   `name:"max-samplers" placeholder:"N" help:"Refuse to open more than N watchpoints (slots x threads)."`
@@ -81,7 +82,7 @@ func open(ctx context.Context, s *stage.Stage, f *flags) error {
 	}
 	return session.Run(ctx, session.Config{
 		PID: int(f.PID), Command: f.Command, Watches: f.Watch, Duration: f.Duration, MaxEvents: uint64(f.MaxEvents),
-		Scope: f.Scope, Values: f.Values, Kernel: f.Kernel, Regs: f.Regs, Callchain: f.Callchain, RingSize: int(f.RingSize),
+		Scope: f.Scope, Values: f.Values, Kernel: f.Kernel, Regs: f.Regs, Callchain: f.Callchain, Control: f.Control, RingSize: int(f.RingSize),
 		Latency: f.Latency, MaxSamplers: int(f.MaxSamplers), ChildOutput: f.ChildOutput, Kill: f.Kill,
 	}, session.Streams{Out: s.Stdout, In: os.Stdin, Err: os.Stderr, Say: s.Say, Closed: stage.ErrDownstreamClosed, Signal: signalOf})
 }

@@ -12,7 +12,7 @@ import (
 type Message struct {
 	Command wire.Record // *wire.Bind, *wire.Unbind or *wire.Read; nil if something else arrived
 	Reason  string      // why there is no command
-	Bin     []byte      // the bytes that are no command, cut to maxQuote
+	Bin     []byte      // the bytes, cut to maxQuote
 }
 
 // maxQuote bounds the bytes of a bad message that are passed on.
@@ -22,18 +22,16 @@ const maxQuote = 256
 // looked for at every byte, since the writer of the bad bytes need not be the one that sends commands.
 func parse(b []byte) []Message {
 	var list []Message
-	bad := 0 // bytes before b[0] that are no command
-	whole := b
+	bad := 0 // bytes before the present one that are no command
 	var reason string
 	flush := func(at int) {
 		if bad > 0 {
-			bytes := whole[at-bad : at]
-			list = append(list, Message{Reason: reason, Bin: append([]byte(nil), bytes[:min(len(bytes), maxQuote)]...)})
+			list = append(list, Message{Reason: reason, Bin: quote(b[at-bad : at])})
 			bad = 0
 		}
 	}
-	for at := 0; at < len(whole); {
-		rec, n, err := wire.ParseRecord(whole[at:])
+	for at := 0; at < len(b); {
+		rec, n, err := wire.ParseRecord(b[at:])
 		if err == nil {
 			err = check(rec, n)
 		}
@@ -46,14 +44,16 @@ func parse(b []byte) []Message {
 			continue
 		}
 		flush(at)
-		at += n
 		if _, header := rec.(*wire.Header); !header {
-			list = append(list, Message{Command: rec})
+			list = append(list, Message{Command: rec, Bin: quote(b[at : at+n])})
 		}
+		at += n
 	}
-	flush(len(whole))
+	flush(len(b))
 	return list
 }
+
+func quote(b []byte) []byte { return append([]byte(nil), b[:min(len(b), maxQuote)]...) }
 
 // maxCommand is PIPE_BUF of Linux: a command is one write of at most that many bytes, which arrives in one piece
 // (pipe(7)).

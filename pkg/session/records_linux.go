@@ -152,6 +152,9 @@ func (r *run) writeCounts() {
 func (r *run) writeGaps() {
 	for _, g := range r.set.Gaps() {
 		rec := &wire.Gap{Time: watch.Now(), Reason: "unwatched_task", Detail: g.Detail}
+		if g.Kind != "" {
+			rec.Reason, rec.Watch = g.Kind, wire.Some(uint64(slots(r.watches, 0)[g.Slot].Watch))
+		}
 		if g.TID != 0 {
 			rec.TID = wire.Some(uint64(g.TID))
 		}

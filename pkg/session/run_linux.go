@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,12 +33,13 @@ type run struct {
 	pipe    *pipe
 	out     *stream
 
-	start     uint64 // when everything was armed
-	reason    string // why the session stops; "" while it goes on
-	cause     error  // for StopError
-	execed    bool
-	pending   uint64 // time after the newest drain that brought records; 0 when a round has covered it
-	afterStop []uint64
+	start   uint64 // when everything was armed
+	reason  string // why the session stops; "" while it goes on
+	cause   error  // for StopError
+	execed  bool
+	pending uint64 // time after the newest drain that brought records; 0 when a round has covered it
+	chains  *chains
+	bounds  []wire.Bound // made and not yet written
 }
 
 // Run does one session and returns when it is over: nil when the stream has its end record, or its reader has gone.
@@ -123,7 +125,7 @@ func (r *run) take(plan *target.Plan) {
 func (r *run) openConfig() watch.Config {
 	return watch.Config{
 		Slots: slots(r.watches, 0), Scope: r.cfg.Scope, Values: r.cfg.Values, Kernel: r.cfg.Kernel, Regs: r.cfg.Regs,
-		Callchain: r.cfg.Callchain, RingSize: r.cfg.RingSize, MaxSamplers: r.cfg.MaxSamplers,
+		Chains: slices.ContainsFunc(r.watches, func(w wire.Watch) bool { return w.Chain.OK }), Callchain: r.cfg.Callchain, RingSize: r.cfg.RingSize, MaxSamplers: r.cfg.MaxSamplers,
 	}
 }
 
@@ -132,7 +134,13 @@ func slots(watches []wire.Watch, first int) []watch.Slot {
 	var list []watch.Slot
 	for i, w := range watches[first:] {
 		for j, s := range w.Slots {
-			list = append(list, watch.Slot{Watch: first + i, Index: j, Addr: s.Addr, Len: s.Len, Access: w.Access})
+			slot := watch.Slot{Watch: first + i, Index: j, Addr: s.Addr, Len: s.Len, Access: w.Access}
+			slot.Wake = w.Role == "header" || w.Role == "pointer"
+			if w.Role == "pointer" {
+				leaf := watches[first+i+1] // a chain's levels follow each other
+				slot.Child = &watch.Child{Offset: leaf.Offset, Len: leaf.Len, Access: leaf.Access}
+			}
+			list = append(list, slot)
 		}
 	}
 	return list
@@ -140,7 +148,14 @@ func slots(watches []wire.Watch, first int) []watch.Slot {
 
 // begin writes what a reader has to know first, and says that the session is ready.
 func (r *run) begin(ctx context.Context) (err error) {
-	if r.waiter, err = watch.NewWaiter(append(r.set.Fds(), r.proc.PidFD())...); err != nil {
+	if err := r.bindChains(); err != nil {
+		return err
+	}
+	fds := append([]int{r.proc.PidFD()}, r.set.Fds()...)
+	if r.chains.fifo != nil {
+		fds = append(fds, r.chains.fifo.Fd())
+	}
+	if r.waiter, err = watch.NewWaiter(fds...); err != nil {
 		return err
 	}
 	r.pipe = newPipe(r.io.Out.Write, r.waiter.Wake)
@@ -164,6 +179,7 @@ func (r *run) begin(ctx context.Context) (err error) {
 	if err := r.writeMaps(); err != nil {
 		return err
 	}
+	r.writeBounds()
 	r.out.flush()
 	if r.out.err != nil {
 		return r.out.err
@@ -195,7 +211,14 @@ func (r *run) loop(ctx context.Context) {
 			r.stop(StopError, err)
 			return
 		}
-		r.drain(func() bool { return !r.pipe.busy() })
+		room := func() bool { return !r.pipe.busy() }
+		r.drain(room)
+		if r.chains.fifo != nil && ready[len(ready)-1] {
+			r.command()
+		}
+		if r.set.Woke() || len(r.bounds) > 0 {
+			r.hurry(room)
+		}
 		switch {
 		case r.pipe.failure() != nil, r.out.err != nil:
 			r.stopWriting()
@@ -207,7 +230,7 @@ func (r *run) loop(ctx context.Context) {
 			r.stop(StopMaxEvents, nil)
 		case r.execed:
 			r.stop(StopExec, nil)
-		case ready[len(ready)-1]:
+		case ready[0]:
 			r.stop(StopExited, nil)
 		case r.cfg.Duration > 0 && !time.Now().Before(deadline):
 			r.stop(StopDuration, nil)
@@ -229,6 +252,28 @@ func (r *run) stopWriting() {
 		return
 	}
 	r.stop(StopError, err)
+}
+
+// command takes commands from the FIFO, which may have got a new descriptor by that.
+func (r *run) command() {
+	if err := r.takeCommands(); err != nil {
+		r.refuse(err.Error(), nil)
+		r.chains.fifo.Close()
+		r.chains.fifo = nil
+		r.waiter.Drop()
+		return
+	}
+	r.waiter.Replace(r.chains.fifo.Fd())
+}
+
+// hurry brings hits on pointer slots and new bindings out at once: a round covers them only when it is that much later.
+func (r *run) hurry(room func() bool) {
+	r.writeBounds()
+	for until := watch.Now() + uint64(inFlight); watch.Now() < until; {
+	}
+	r.pending = watch.Now() - uint64(inFlight)
+	r.drain(room)
+	r.out.flush()
 }
 
 // inFlight is how much earlier than the clock a round claims to be: a hit takes its time before its record is in the
@@ -294,6 +339,9 @@ func (r *run) finish(ctx context.Context) error {
 }
 
 func (r *run) close() {
+	if r.chains != nil && r.chains.fifo != nil {
+		r.chains.fifo.Close()
+	}
 	if r.set != nil {
 		r.set.Close()
 	}

@@ -106,7 +106,8 @@ func (s *Set) loadPrograms() error {
 		return err
 	}
 	c := programConfig{memory: mem, offsets: offsets, cpus: s.cpus[len(s.cpus)-1] + 1}
-	if slices.ContainsFunc(s.cfg.Slots, func(slot Slot) bool { return slot.Access != "w" && slot.Access != "x" }) {
+	c.readsHit = slices.ContainsFunc(s.cfg.Slots, func(slot Slot) bool { return slot.Access != "w" && slot.Access != "x" })
+	if c.readsHit {
 		if c.directMap, err = findDirectMap(offsets); err != nil {
 			s.info.Notes = append(s.info.Notes, fmt.Sprintf("values of rw watches are not read at the hit: %v", err))
 		}

@@ -68,6 +68,7 @@ func (s *Set) Drain(room func() bool, emit func(cpu int, rec []byte)) (whole boo
 			}
 		}))
 	}
+	errs = append(errs, s.scope.settle())
 	return room(), errors.Join(errs...)
 }
 
@@ -176,10 +177,20 @@ func (s *Set) Gaps() []Gap {
 
 // pass delivers a record, or cuts it for the limit.
 func (s *Set) pass(cpu int, rec []byte, emit func(cpu int, rec []byte)) {
-	if slot, ok := s.slotOf(rec); ok && !s.limit.take(slot) {
-		return
+	if slot, ok := s.slotOf(rec); ok {
+		s.woke = s.woke || s.cfg.Slots[slot].Wake
+		if !s.limit.take(slot) {
+			return
+		}
 	}
 	emit(cpu, rec)
+}
+
+// Woke reports whether a drain since the last call brought a hit of a slot that wants to be drained at once.
+func (s *Set) Woke() bool {
+	woke := s.woke
+	s.woke = false
+	return woke
 }
 
 // slotOf tells the slot that a sample is a hit of.

@@ -3,7 +3,9 @@
 package watch_test
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -46,6 +48,7 @@ int main(void)
 
 // hit is what the test reads of one sample.
 type hit struct {
+	time  uint64
 	tid   uint32
 	addr  uint64
 	value uint64
@@ -81,18 +84,19 @@ func collect(t *testing.T, s *watch.Set) []hit {
 			t.Fatal(err)
 		}
 		if src.Role == "breakpoint" {
-			hits = append(hits, hit{tid: sample.TID, addr: sample.Addr})
+			hits = append(hits, hit{time: sample.Time, tid: sample.TID, addr: sample.Addr})
 			return
 		}
 		payload, err := perfabi.ParseHit(sample.Raw)
 		if err != nil {
 			t.Fatal(err)
 		}
-		hits = append(hits, hit{tid: sample.TID, addr: payload.Addr, value: payload.Value, valid: payload.Flags&perfabi.HitValueValid != 0})
+		hits = append(hits, hit{time: sample.Time, tid: sample.TID, addr: payload.Addr, value: payload.Value, valid: payload.Flags&perfabi.HitValueValid != 0})
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	slices.SortFunc(hits, func(a, b hit) int { return cmp.Compare(a.time, b.time) })
 	return hits
 }
 
@@ -140,7 +144,8 @@ func TestEveryHit(t *testing.T) {
 				if len(hits) != threads*times || totals.Counted != threads*times || totals.Emitted != threads*times || totals.Lost != 0 || totals.Missed != 0 {
 					t.Errorf("%d stores: %d samples, totals %+v", threads*times, len(hits), totals)
 				}
-				if gaps := s.Gaps(); len(gaps) != 0 {
+				// Without BPF a child that is gone may have shared the memory.
+				if gaps := s.Gaps(); values == "bpf" && len(gaps) != 0 || values == "off" && len(gaps) > forks {
 					t.Errorf("gaps %+v", gaps)
 				}
 				seen := map[uint32]bool{}

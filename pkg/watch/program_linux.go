@@ -60,7 +60,8 @@ type programs struct {
 type programConfig struct {
 	memory    memory     // the target's; compared in the program and never emitted
 	offsets   offsets    // in the kernel's structures
-	directMap *directMap // nil where it was not found
+	readsHit  bool       // some slot is an rw watchpoint
+	directMap *directMap // nil where it was not found or nobody needs it
 	cpus      int        // one more than the highest CPU number
 }
 
@@ -170,16 +171,20 @@ func (p *programs) assemble(index int, s Slot) asm.Instructions {
 		asm.LoadMem(asm.R1, asm.R6, ctxAddr, asm.DWord),
 		asm.StoreMem(asm.RFP, field(perfabi.HitAddrOff), asm.R1, asm.DWord))
 
-	switch {
-	case s.Access == "w":
-		// Only a w watch may be read back like this: on rw the read would be a hit of its own.
-		add(asm.Mov.Reg(asm.R3, asm.R1))
-		readUser(stackHit+perfabi.HitValueOff, int(s.Len), perfabi.HitValueValid, "unreadable")
-		add(asm.Mov.Imm(asm.R1, 0).WithSymbol("unreadable"))
-	case s.Access != "x" && p.config.directMap != nil:
-		add(p.config.directMap.read(asm.R1, p.config.memory.pgd, stackHit+perfabi.HitValueOff, int(s.Len), stackMM, "unreadable")...)
-		add(asm.Or.Imm(asm.R9, perfabi.HitValueValid),
-			asm.Mov.Imm(asm.R1, 0).WithSymbol("unreadable"))
+	if s.Access != "x" {
+		add(p.copyBytes(asm.R1, s, perfabi.HitValueOff, perfabi.HitValueValid, "no value")...)
+	}
+	if s.Child != nil {
+		// The bytes where the pointer leads now, for the time until the slot below is armed there.
+		add(asm.Mov.Reg(asm.R1, asm.R9),
+			asm.And.Imm(asm.R1, perfabi.HitValueValid),
+			asm.JEq.Imm(asm.R1, 0, "no child"),
+			asm.LoadMem(asm.R1, asm.RFP, field(perfabi.HitValueOff), asm.DWord),
+			asm.JEq.Imm(asm.R1, 0, "no child"),
+			asm.LoadImm(asm.R2, s.Child.Offset, asm.DWord),
+			asm.Add.Reg(asm.R1, asm.R2))
+		child := Slot{Len: s.Child.Len, Access: s.Child.Access}
+		add(p.copyBytes(asm.R1, child, perfabi.HitChildOff, perfabi.HitChildValid, "no child")...)
 	}
 	stackAddr(asm.R1, stackHit+perfabi.HitCommOff)
 	add(asm.Mov.Imm(asm.R2, perfabi.HitCommSize),
@@ -249,6 +254,34 @@ func (p *programs) assemble(index int, s Slot) asm.Instructions {
 	bump(tallyStopped)
 	add(asm.Mov.Imm(asm.R0, 0).WithSymbol("out"), asm.Return())
 	return ins
+}
+
+// copyBytes returns instructions that copy the bytes of a slot at the user address in register addr into the payload and
+// set flag. done is the label behind them. A read of bytes that an rw watchpoint is on would be a hit of its own: then
+// they are read through the direct map, or not at all.
+func (p *programs) copyBytes(addr asm.Register, s Slot, offset int, flag int32, done string) asm.Instructions {
+	var ins asm.Instructions
+	switch {
+	case p.config.directMap != nil:
+		ins = p.config.directMap.read(addr, p.config.memory.pgd, stackHit+offset, int(s.Len), stackMM, done)
+	case s.Access == "w" && !p.config.readsHit:
+		ins = asm.Instructions{
+			asm.Mov.Reg(asm.R3, addr),
+			asm.Mov.Reg(asm.R1, asm.RFP),
+			asm.Add.Imm(asm.R1, int32(stackHit+offset)),
+			asm.Mov.Imm(asm.R2, int32(s.Len)),
+			asm.FnProbeReadUser.Call(),
+			asm.JNE.Imm(asm.R0, 0, done),
+		}
+	}
+	return append(ins, asm.Or.Imm(asm.R9, flagIf(len(ins) > 0, flag)), asm.Mov.Imm(asm.R1, 0).WithSymbol(done))
+}
+
+func flagIf(set bool, flag int32) int32 {
+	if set {
+		return flag
+	}
+	return 0
 }
 
 // setGate opens or closes the session for all programs at once.

@@ -125,6 +125,8 @@ func modifyAll(s *Set, slot int, addr uint64, events []*event) error {
 	return nil
 }
 
+func (c *cpuScope) settle() error { return nil }
+
 func (c *cpuScope) bits() uint64 { return perfabi.AttrDisabled }
 
 // gaps reports CPUs that came online after the watchpoints were opened.

@@ -19,7 +19,7 @@ import (
 // Inheritance is per event: a thread born while its creator's events are being opened gets some of them. The kernel
 // does not say which, but it writes a FORK record to every sideband event of the creator, after the new thread has
 // inherited. So each thread gets a sideband event first, then its watchpoints, then a second sideband event: a birth
-// that the second one reports, settle after it was opened, inherited everything; one that only the first one reports
+// that the second one reports, settleTime after it was opened, inherited everything; one that only the first one reports
 // may have a part, and then the creator's events are closed and everything is done again; one that neither reports has
 // nothing and is opened itself.
 //
@@ -34,6 +34,13 @@ type inheritScope struct {
 	lastNew uint64                 // time of the newest fork record of the target's
 	holes   []Gap
 	reopens int
+	moved   []moved
+}
+
+// moved is a move that threads born while it was made may have escaped.
+type moved struct {
+	slot int
+	from uint64 // when the last pass began
 }
 
 // taskEvents are the events of one thread that was opened by itself.
@@ -56,10 +63,10 @@ type birth struct {
 
 type retiredCount struct{ hits, lost uint64 }
 
-// settle is how long after its opening an event is taken to have been inherited by a new thread whose FORK record it
+// settleTime is how long after its opening an event is taken to have been inherited by a new thread whose FORK record it
 // reports, and how long a thread without a FORK record is waited for. The kernel writes the record some 30 us after
 // the inheritance, longer when the creator loses its CPU in between.
-const settle = 5 * time.Millisecond
+const settleTime = 5 * time.Millisecond
 
 // maxReopens bounds how often events are closed and opened again for births in between; after that the thread is a gap.
 const maxReopens = 4
@@ -117,7 +124,7 @@ func (c *inheritScope) pass() (found bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("list threads of process %d: %w", s.target.PID(), err)
 	}
-	time.Sleep(settle) // a listed thread's FORK record may still be on its way
+	time.Sleep(settleTime) // a listed thread's FORK record may still be on its way
 	if err := s.drainEarly(); err != nil {
 		return false, err
 	}
@@ -268,7 +275,7 @@ func (c *inheritScope) observe(h perfabi.Header, id uint64, rec []byte) bool {
 			c.births[tid] = b
 		}
 		b.parent, b.process = t, pid != c.set.target.PID()
-		if atEnd && when > t.ended+uint64(settle) {
+		if atEnd && when > t.ended+uint64(settleTime) {
 			b.whole = true
 		} else {
 			b.partial = true
@@ -367,7 +374,7 @@ func (c *inheritScope) untilQuiet(pass func() error) error {
 		if err := pass(); err != nil {
 			return err
 		}
-		time.Sleep(settle)
+		time.Sleep(settleTime)
 		if err := c.set.drainEarly(); err != nil {
 			return err
 		}
@@ -397,14 +404,38 @@ func (c *inheritScope) count(slot int) (hits, lost uint64, err error) {
 }
 
 func (c *inheritScope) move(slot int, addr uint64) error {
-	return c.untilQuiet(func() error {
-		for _, t := range c.tasks {
-			if err := modifyAll(c.set, slot, addr, t.slots[slot]); err != nil {
-				return err
-			}
+	c.moved = append(c.moved, moved{slot: slot, from: Now()})
+	return c.modify(slot, addr)
+}
+
+func (c *inheritScope) modify(slot int, addr uint64) error {
+	for _, t := range c.tasks {
+		if err := modifyAll(c.set, slot, addr, t.slots[slot]); err != nil {
+			return err
 		}
-		return nil
-	})
+	}
+	return nil
+}
+
+// settle repeats moves for threads that were born while they were made, until none was any more.
+func (c *inheritScope) settle() error {
+	var errs []error
+	rest := c.moved[:0]
+	for _, m := range c.moved {
+		now := Now()
+		if c.lastNew >= m.from {
+			if err := c.modify(m.slot, c.set.cfg.Slots[m.slot].Addr); err != nil {
+				errs = append(errs, err)
+			}
+			c.set.addHole(Gap{Kind: "blind", Slot: m.slot, From: m.from, To: Now(), Detail: "a thread was born while the watchpoint was being moved: it may have had the old one until the move was repeated"})
+			m.from = now
+		} else if now-m.from > uint64(settleTime) {
+			continue
+		}
+		rest = append(rest, m)
+	}
+	c.moved = rest
+	return errors.Join(errs...)
 }
 
 // gaps lists the threads that may not have been covered.

@@ -32,6 +32,7 @@ type Set struct {
 	plain   [MaxSlots]plainCount // what came as the watchpoint's own samples
 	born    uint64               // threads of the target that began since
 
+	woke      bool
 	holes     []Gap
 	moreHoles int
 }
@@ -61,6 +62,8 @@ type scope interface {
 	bits() uint64
 	// move aims a slot elsewhere, or nowhere for address 0.
 	move(slot int, addr uint64) error
+	// settle repeats moves that new threads may have escaped; it is called after each drain.
+	settle() error
 	// gaps are the tasks that were not covered.
 	gaps() []Gap
 	close()

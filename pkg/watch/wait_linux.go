@@ -57,5 +57,11 @@ func (w *Waiter) Wait(d time.Duration) (ready []bool, err error) {
 	return ready, nil
 }
 
+// Replace puts another descriptor in the place of the last one.
+func (w *Waiter) Replace(fd int) { w.fds[len(w.fds)-1].Fd = int32(fd) }
+
+// Drop waits for the last descriptor no longer: it is never ready again.
+func (w *Waiter) Drop() { w.Replace(-1) }
+
 // Close releases the waiter; the descriptors given to it stay open.
 func (w *Waiter) Close() { unix.Close(w.wake) }

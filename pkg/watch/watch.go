@@ -13,6 +13,14 @@ type Slot struct {
 	Len    uint64 // 1, 2, 4 or 8 bytes; without meaning for x
 	Access string // w, rw, r or x
 	Wake   bool   // a hit is to be drained at once: a slot that holds a pointer
+	Child  *Child // for the slot of a pointer to a leaf
+}
+
+// Child is what a hit of a pointer's slot also reads: the bytes where the pointer leads.
+type Child struct {
+	Offset int64 // added to the pointer
+	Len    uint64
+	Access string // of the leaf
 }
 
 // Config says what to open and how.
@@ -61,6 +69,8 @@ type Totals struct {
 
 // Gap is a task that lived unwatched, or another hole in what was seen.
 type Gap struct {
+	Kind     string // as in reports; "" for unwatched_task
+	Slot     int    // for blind
 	TID      int
 	From, To uint64 // ns of CLOCK_MONOTONIC; 0 unknown
 	Detail   string
