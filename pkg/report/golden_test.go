@@ -18,10 +18,18 @@ type fakeSymbols struct {
 	maps int
 }
 
-func (f *fakeSymbols) AddMap(*wire.Mmap) { f.maps++ }
+func (f *fakeSymbols) Add(rec wire.Record) {
+	if _, ok := rec.(*wire.Mmap); ok {
+		f.maps++
+	}
+}
 
-func (f *fakeSymbols) User(addr, _ uint64) Place {
+func (f *fakeSymbols) Place(addr, _ uint64) Place {
 	p := Place{Inlined: []Inlined{}}
+	if addr >= 0xffffffff81a00000 && addr < 0xffffffff81a00100 {
+		p.Func, p.Offset, p.Module = "rep_movs_alternative", num(addr-0xffffffff81a00000), "[kernel]"
+		return p
+	}
 	if f.maps == 0 || addr < 0x400000 || addr >= 0x402000 {
 		return p
 	}
@@ -38,16 +46,10 @@ func (f *fakeSymbols) User(addr, _ uint64) Place {
 		}
 	}
 	if p.Func == "tick" {
-		p.Inlined = []Inlined{{Func: "set_hp", File: "src/sample.h", Line: num(3)}}
+		p.Inlined = []Inlined{{Func: "set_hp", CallFile: "src/sample.c", CallLine: num(20)}}
+		p.File, p.Line = "src/sample.h", num(3)
 	}
 	return p
-}
-
-func (f *fakeSymbols) Name(addr, _ uint64) (string, uint64) {
-	if addr >= 0x601040 && addr < 0x601048 {
-		return "counter", 0x601040
-	}
-	return "", 0
 }
 
 // ReadCode has the code of work.
@@ -58,14 +60,6 @@ func (f *fakeSymbols) ReadCode(addr, _ uint64, p []byte) int {
 		return 0
 	}
 	return copy(p, code[addr-start:])
-}
-
-func (f *fakeSymbols) Kernel(addr uint64) Place {
-	p := Place{Inlined: []Inlined{}}
-	if addr >= 0xffffffff81a00000 && addr < 0xffffffff81a00100 {
-		p.Func, p.Offset = "rep_movs_alternative", num(addr-0xffffffff81a00000)
-	}
-	return p
 }
 
 // read makes a model of a stream. Its error is that of the stream.

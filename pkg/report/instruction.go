@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/binary"
 	"slices"
+	"strings"
 
 	"xw/pkg/insn"
 	"xw/pkg/wire"
@@ -42,12 +43,18 @@ func (m *Model) instruction(w *watch, st *site, at Place) instruction {
 	}
 }
 
-// symbol names an address in the text of an instruction: the symbol that covers it and where that starts.
+// symbol names an address in the text of an instruction: what covers it and where that starts. Of data only what is
+// watched has a name.
 func (m *Model) symbol(addr, time uint64) (string, uint64) {
-	if m.opts.Symbols == nil {
-		return "", 0
+	for _, w := range m.watches {
+		if _, name, ok := strings.Cut(w.Place, "!"); ok && w.Addr.OK && !w.Parent.OK && addr-w.Addr.V < w.Len {
+			return name, w.Addr.V
+		}
 	}
-	return m.opts.Symbols.Name(addr, time)
+	if p := m.place(addr, time); p.Func != "" && p.Offset.OK {
+		return string(p.Func), addr - p.Offset.V
+	}
+	return "", 0
 }
 
 // general returns registers in the order rax rbx rcx rdx rsi rdi rbp rsp r8..r15; nil unless all are there.

@@ -17,6 +17,7 @@ type Model struct {
 	threads threads
 	code    map[uint64]code // by ip
 	notes   noteList
+	remarks noteList // on the names that were found
 	gaps    gapList
 	lost    lostRecords
 	paused  map[uint32]int // index into gaps.items+1 of the throttle interval that is open, by CPU
@@ -95,6 +96,9 @@ func (m *Model) Add(rec wire.Record) {
 
 // addTask takes what tells about threads and what they run.
 func (m *Model) addTask(rec wire.Record) {
+	if m.opts.Symbols != nil {
+		m.opts.Symbols.Add(rec)
+	}
 	switch r := rec.(type) {
 	case *wire.Thread:
 		m.threads.attached(r)
@@ -112,9 +116,6 @@ func (m *Model) addTask(rec wire.Record) {
 		m.threads.named(r.TID, r.Comm)
 	case *wire.Mmap:
 		m.see(r.Time)
-		if m.opts.Symbols != nil {
-			m.opts.Symbols.AddMap(r)
-		}
 	case *wire.Code:
 		c := m.code[r.IP]
 		m.code[r.IP] = code{start: r.Start, bytes: append(c.bytes[:0], r.Bin...)}

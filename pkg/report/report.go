@@ -157,22 +157,24 @@ type Site struct {
 	filtered bool
 }
 
-// Place is an address in terms of the program's source. ModuleOffset is the address in the module's file as nm prints it.
+// Place is an address in terms of the program's source.
 type Place struct {
-	Func         Text      `json:"func"`
+	Func         Text      `json:"func"`   // whose code this is after inlining
 	Offset       Num       `json:"offset"` // bytes from the start of func
 	Module       Text      `json:"module"`
-	ModuleOffset Hex       `json:"module_offset"`
-	File         Text      `json:"file"`
+	ModuleOffset Hex       `json:"module_offset"` // in the module's file, as nm prints it
+	File         Text      `json:"file"`          // of the instruction itself, in inlined[0] if there is one
 	Line         Num       `json:"line"`
-	Inlined      []Inlined `json:"inlined"` // calls expanded at this address, innermost first; func is the outermost
+	Inlined      []Inlined `json:"inlined"` // innermost first
+	JIT          bool      `json:"jit"`     // func was made by a JIT compiler and has been at this address at some time
+	Note         Text      `json:"note"`    // why less is known than could be
 }
 
-// Inlined is a function that the compiler expanded into another.
+// Inlined is a function that the compiler expanded where it was called.
 type Inlined struct {
-	Func Text `json:"func"`
-	File Text `json:"file"`
-	Line Num  `json:"line"`
+	Func     Text `json:"func"`
+	CallFile Text `json:"call_file"`
+	CallLine Num  `json:"call_line"`
 }
 
 // CommCount is a thread name and the hits made under it.

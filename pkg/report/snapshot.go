@@ -17,7 +17,6 @@ func (m *Model) Report() *Report {
 		Schema:   Schema,
 		Complete: len(gaps) == 0 && m.done,
 		Gaps:     gaps,
-		Notes:    m.allNotes(),
 		Target:   m.target(),
 		Session:  m.sessionPart(),
 		Watches:  []Watch{},
@@ -27,6 +26,7 @@ func (m *Model) Report() *Report {
 	for _, w := range m.watches {
 		r.Watches = append(r.Watches, m.watchPart(w))
 	}
+	r.Notes = m.allNotes() // naming the sites adds to them
 	return r
 }
 
@@ -55,7 +55,7 @@ func (m *Model) sessionPart() Session {
 }
 
 func (m *Model) allNotes() []Text {
-	notes := m.notes.list()
+	notes := append(m.notes.list(), m.remarks.list()...)
 	if m.late > 0 {
 		notes = append(notes, Text(fmt.Sprintf("%d records came late: they stand out of order in the stream", m.late)))
 	}

@@ -1,19 +1,18 @@
 package report
 
 import (
+	"cmp"
+
 	"xw/pkg/insn"
 	"xw/pkg/wire"
 )
 
-// Symbolizer names addresses by the mappings that the stream told of. What it does not know stays unknown.
+// Symbolizer names addresses by what the stream told of the target. What it does not know stays unknown.
 type Symbolizer interface {
-	AddMap(*wire.Mmap)
-	// User names an address of the target at a time.
-	User(addr, time uint64) Place
-	// Kernel names an address of the kernel.
-	Kernel(addr uint64) Place
-	// Name returns the symbol, of code or data, that covers an address of the target, and where it starts; "" if none does.
-	Name(addr, time uint64) (symbol string, start uint64)
+	// Add takes a record about mappings or tasks.
+	Add(wire.Record)
+	// Place names an address of the target, or of the kernel, at a time.
+	Place(addr, time uint64) Place
 	// ReadCode reads what the target's files have at an address and returns the number of bytes read.
 	ReadCode(addr, time uint64, p []byte) int
 }
@@ -24,7 +23,7 @@ func (m *Model) name(w *watch, st *site) {
 		return
 	}
 	kernel := st.key.origin != 0
-	at := m.place(st.key.ip, st.last, kernel)
+	at := m.place(st.key.ip, st.last)
 	if st.key.userIP.OK {
 		st.user = &Caller{IP: Hex(st.key.userIP), Place: m.returnPlace(st.key.userIP.V, st.last)}
 	}
@@ -33,7 +32,7 @@ func (m *Model) name(w *watch, st *site) {
 	case kernel, w.Access == "x":
 		st.place = at
 	case st.insn.Status == insn.Exact:
-		st.place = m.place(st.insn.Addr, st.last, false)
+		st.place = m.place(st.insn.Addr, st.last)
 	case at.Offset.OK && at.Offset.V == 0: // the target of a call through the watched bytes
 		st.place = at
 	default:
@@ -42,20 +41,21 @@ func (m *Model) name(w *watch, st *site) {
 	st.named = st.hits
 }
 
-func (m *Model) place(addr, time uint64, kernel bool) Place {
-	switch {
-	case m.opts.Symbols == nil:
+func (m *Model) place(addr, time uint64) Place {
+	if m.opts.Symbols == nil {
 		return Place{Inlined: []Inlined{}}
-	case kernel:
-		return m.opts.Symbols.Kernel(addr)
 	}
-	return m.opts.Symbols.User(addr, time)
+	p := m.opts.Symbols.Place(addr, time)
+	if p.Note != "" {
+		m.remarks.add(string(cmp.Or(p.Module, "unknown memory")) + ": " + string(p.Note))
+	}
+	return p
 }
 
 // returnPlace names the instruction that ends at addr, as a call does at its return address. Offsets stay those of
 // addr: where the instruction starts is not known.
 func (m *Model) returnPlace(addr, time uint64) Place {
-	p := m.place(addr-1, time, false)
+	p := m.place(addr-1, time)
 	if p.Offset.OK {
 		p.Offset.V++
 	}

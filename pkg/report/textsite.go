@@ -58,7 +58,10 @@ func whereParts(p Place, ip Hex) []part {
 		parts = append(parts, part{bold, string(cmp.Or(in.Func, "?"))}, part{plain, " inlined into "})
 	}
 	parts = append(parts, part{bold, name})
-	if p.Module != "" && p.Func != "" {
+	if p.JIT {
+		parts = append(parts, part{dim, " (JIT)"})
+	}
+	if p.Module != "" && p.Func != "" && p.Module != "[kernel]" {
 		parts = append(parts, part{dim, " (" + string(p.Module) + ")"})
 	}
 	if p.File != "" {
