@@ -20,7 +20,7 @@ func (p *Process) OpenMapped(m Mapping) (*os.File, error) {
 	}
 	var first error
 	for _, name := range p.mappedNames(m) {
-		f, err := os.Open(name)
+		f, err := openRegular(name)
 		if err == nil {
 			if isMapped(f, m.Dev, m.Inode) {
 				return f, nil
@@ -33,6 +33,23 @@ func (p *Process) OpenMapped(m Mapping) (*os.File, error) {
 		}
 	}
 	return nil, fmt.Errorf("open mapped file: process %d: %q: %w", p.pid, m.Path, first)
+}
+
+// openRegular opens a regular file. Others are not opened at all: with a device that alone can have effects.
+func openRegular(name string) (*os.File, error) {
+	f, err := os.OpenFile(name, unix.O_PATH, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: not a regular file", name)
+	}
+	return os.Open(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
 }
 
 // mappedNames lists where the file of a mapping can be opened. The map_files directory works for any file but wants

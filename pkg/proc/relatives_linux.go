@@ -3,8 +3,6 @@ package proc
 import (
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 )
 
 // TIDs lists the thread ids that the task directory has now, in one pass and unsorted: see Tasks for a settled list.
@@ -33,19 +31,11 @@ func (p *Process) Relation(child int) Relation {
 
 // forkedNoExec reports whether a process still runs the program it was forked with.
 func forkedNoExec(pid int) bool {
-	const (
-		flagsField   = 6    // after the command name: state ppid pgrp session tty_nr tpgid flags
-		pfForkNoExec = 0x40 // PF_FORKNOEXEC of linux/sched.h
-	)
+	const pfForkNoExec = 0x40 // PF_FORKNOEXEC of linux/sched.h
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return false
 	}
-	_, rest, _ := strings.Cut(string(b[strings.LastIndexByte(string(b), ')')+1:]), " ")
-	fields := strings.Fields(rest)
-	if len(fields) <= flagsField {
-		return false
-	}
-	flags, err := strconv.ParseUint(fields[flagsField], 10, 64)
-	return err == nil && flags&pfForkNoExec != 0
+	st, err := parseStat(b)
+	return err == nil && st.flags&pfForkNoExec != 0
 }

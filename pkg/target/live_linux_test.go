@@ -386,6 +386,7 @@ int main(int argc, char **argv) {
 	int fd = open(argv[3], O_RDWR), lib = open(argv[1], O_RDONLY);
 	char *data = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 4096);
 	mmap(0, 4096, PROT_READ, MAP_PRIVATE, lib, 0);
+	mmap(0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, lib, 4096);
 	long only = (long)dlsym(dlopen(argv[1], RTLD_NOW), "only");
 	printf("ready one=%#lx two=%#lx only=%#lx data=%p\n", one, two, only, data);
 	fflush(stdout);
@@ -433,6 +434,28 @@ int main(void) {
 	p := open(t, run)
 	check(t, p, want{"prog+16", run.Uint("prog") + 16, 8, "prog!prog+0x10", []string{
 		`"prog" is a symbol and a mapped file: the symbol is taken`, "16 bytes, the first 8"}})
+}
+
+func TestVDSO(t *testing.T) {
+	program := hwtest.BuildC(t, `
+#include <stdio.h>
+#include <sys/auxv.h>
+int main(void) {
+	printf("ready vdso=%#lx\n", getauxval(AT_SYSINFO_EHDR));
+	fflush(stdout);
+	getchar();
+}`)
+	run := hwtest.Start(t, program)
+	p := open(t, run)
+	start := run.Uint("vdso")
+	check(t, p, want{"[vdso]+0x10:x", start + 0x10, 1, "[vdso]+0x10", nil})
+	plan, err := resolve(p, "linux-vdso.so.1!__vdso_gettimeofday:x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if addr := plan.Watches[0].Addr.V; addr <= start || addr >= start+4*4096 || len(plan.Notes) != 0 {
+		t.Errorf("0x%x, vdso at 0x%x, notes %q", addr, start, plan.Notes)
+	}
 }
 
 func TestStartedByAnotherName(t *testing.T) {
