@@ -41,7 +41,7 @@ fuzz:
 	@set -e; grep -rHo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' cmd pkg | sed 's/func //' | \
 	while IFS=: read -r file name; do \
 		echo "$$(dirname $$file) $$name"; \
-		$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) ./$$(dirname $$file); \
+		$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s ./$$(dirname $$file); \
 	done
 
 bench: build

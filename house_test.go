@@ -43,7 +43,7 @@ var mayImport = map[string][]string{
 	"pkg/stage":       {"pkg/wire"},
 	"pkg/hwtest":      {},
 	"pkg/golden":      {},
-	"examples/filter": {},
+	"examples/filter": {"pkg/wire"},
 }
 
 // mayImportModule says which packages may import a module that makes demands on its users; all others may not.
