@@ -10,7 +10,10 @@ import os
 import signal
 import sys
 
-import msgpack
+try:
+    import msgpack
+except ImportError:
+    sys.exit("thread.py: needs the Debian package python3-msgpack, and the python3 of Debian")
 
 
 def fail(message):

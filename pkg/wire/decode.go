@@ -7,6 +7,9 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
+// headerKind is the kind of the header, and the first word of a text stream.
+const headerKind = "xw"
+
 // kindInfo is a kind with the record that a decoder reuses for it.
 type kindInfo struct {
 	Spec
@@ -63,8 +66,12 @@ func (d *decoder) decode(raw []byte) (Record, error) {
 		return nil, fmt.Errorf("%d fields, at least %d expected", count, info.required)
 	}
 	d.last, d.raw, d.pos, d.fields, d.field, d.count, d.err = info, raw, pos, info.Fields, 0, count, nil
-	info.record.visit(d)
-	return info.record, d.err
+	rec := info.record
+	if info.Kind == headerKind {
+		rec = info.New() // readers keep it
+	}
+	rec.visit(d)
+	return rec, d.err
 }
 
 // parseStart reads the array's head and the kind: how many fields follow, and where.

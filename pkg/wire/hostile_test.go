@@ -330,3 +330,23 @@ func TestParseRecord(t *testing.T) {
 		}
 	}
 }
+
+// TestHeaderIsKept requires that nothing that comes later changes the header that a reader has kept.
+func TestHeaderIsKept(t *testing.T) {
+	stream := encodeAll(t, []Record{&Header{1, Events, session()}, &Note{1, "x"}, &Header{2, Raw, Session{Scope: "thread"}}})
+	r := NewReader(bytes.NewReader(stream))
+	r.Next()
+	kept := r.Record()
+	for r.Next() {
+	}
+	compare(t, []Record{kept}, []Record{&Header{1, Events, session()}})
+}
+
+func TestNothingIsRecoveredAfterTheEnd(t *testing.T) {
+	r := NewReader(bytes.NewReader(append(append(header(t), pack(t, "end", map[string]any{})...), pack(t, "round", 1)...)))
+	for r.Next() {
+	}
+	if !r.Ended() || r.Err() == nil || r.Recover() {
+		t.Errorf("ended %v, %v", r.Ended(), r.Err())
+	}
+}

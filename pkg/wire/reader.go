@@ -129,7 +129,7 @@ func (h *Header) check() error {
 func (r *Reader) formatError(err error) error {
 	offset, line := r.src.position()
 	kind, _, _, _ := parseStart(r.raw)
-	return &FormatError{Offset: offset, Line: line, Kind: printable(kind), Err: err, whole: r.began}
+	return &FormatError{Offset: offset, Line: line, Kind: printable(kind), Err: err, whole: r.began && !r.ended}
 }
 
 // Record returns the record that Next read.

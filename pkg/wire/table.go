@@ -74,7 +74,7 @@ func Table() []Spec {
 	raw, events, control := []string{Raw}, []string{Events}, []string{Control}
 	both, all := []string{Raw, Events}, []string{Raw, Events, Control}
 	return []Spec{
-		{"xw", all, func() Record { return new(Header) }, []Field{u("version"), str("stream"), doc("session")}},
+		{headerKind, all, func() Record { return new(Header) }, []Field{u("version"), str("stream"), doc("session")}},
 		{"source", raw, func() Record { return new(Source) }, []Field{str("role"), uNil("watch"), uNil("slot"),
 			hexF("sample_type"), hexF("regs_user"), hexF("regs_intr"), bin("ids")}},
 		{"map", raw, func() Record { return new(Map) }, []Field{u("pid"), hexF("start"), hexF("end"), hexF("offset"),

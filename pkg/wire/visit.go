@@ -1,7 +1,7 @@
 package wire
 
 // Kind implements Record.
-func (*Header) Kind() string { return "xw" }
+func (*Header) Kind() string { return headerKind }
 
 func (r *Header) visit(v visitor) {
 	v.u64(&r.Version)
