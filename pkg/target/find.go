@@ -54,6 +54,9 @@ func (r *resolver) resolve(spec Spec) (spot, error) {
 	if err := r.checkRange(spec, s); err != nil {
 		return spot{}, err
 	}
+	if spec.Access == Read {
+		r.note(spec, "r is armed as rw, since x86 has no read-only watchpoint: the instructions tell the reads")
+	}
 	r.noteMapping(spec, s)
 	return s, nil
 }
@@ -292,15 +295,23 @@ func (r *resolver) noteMapping(spec Spec, s spot) {
 		}
 		r.note(spec, "0x%x is in shared memory (%s): what other processes do there is not seen", s.addr, name)
 	}
-	switch {
-	case spec.Access == Execute && m.Prot&proc.ProtExec == 0:
-		r.note(spec, "0x%x is mapped without permission to execute (%s)", s.addr, protection(m))
-	case spec.Access != Execute && m.Prot&proc.ProtWrite == 0:
-		r.note(spec, "0x%x is mapped without permission to write (%s)", s.addr, protection(m))
+	if need, verb := permission(spec.Access); m.Prot&need == 0 {
+		r.note(spec, "0x%x is mapped without permission to %s (%s)", s.addr, verb, protection(m))
 	}
 	if _, ok := r.mapping(s.addr + s.len - 1); !ok {
 		r.note(spec, "nothing is mapped at 0x%x now", s.addr+s.len-1)
 	}
+}
+
+// permission is what a mapping must allow for an access to hit.
+func permission(access string) (prot uint32, verb string) {
+	switch access {
+	case Execute:
+		return proc.ProtExec, "execute"
+	case Write:
+		return proc.ProtWrite, "write"
+	}
+	return proc.ProtRead | proc.ProtWrite, "read or write"
 }
 
 // protection writes the permissions as /proc/PID/maps does.

@@ -37,9 +37,6 @@ func Resolve(p *proc.Process, specs []Spec, opts Options) (*Plan, error) {
 	}
 	defer s.close()
 	r := &resolver{space: s}
-	if p.Bits() == 32 {
-		r.notes = append(r.notes, "the target is a 32-bit process: pointers have 4 bytes")
-	}
 	spots := make([]spot, len(specs))
 	demands := make([]demand, len(specs))
 	for i, spec := range specs {
