@@ -19,13 +19,14 @@ func load(t testing.TB, n int) []byte {
 		h := hitSpec{time: uint64(1000 + i), pid: 7, tid: uint32(7 + i%8), ip: 0x400000 + uint64(i*7%40), slot: uint32(i % 3),
 			addr: 0x1000, value: uint64(i), comm: "worker", regs: true}
 		h.code[0] = byte(i * 7 % 40)
-		bins[i%2] = append(bins[i%2], h.record()...)
+		rec := h.record()
+		bins[i%2] = append(bins[i%2], rec...)
 		if (i+1)%1000 != 0 && i != n-1 {
 			continue
 		}
 		for cpu, bin := range bins {
 			for len(bin) > 0 {
-				part := bin[:min(len(bin), 272*200)]
+				part := bin[:min(len(bin), 200*len(rec))]
 				records = append(records, &wire.Chunk{CPU: uint32(cpu), Bin: part})
 				bin = bin[len(part):]
 			}

@@ -20,6 +20,9 @@ func (d *decoder) sampleRecord(e entry, src *source, rec []byte) error {
 		return d.malformed(e.seq, rec, err)
 	}
 	d.sample = wire.Sample{Time: e.time, CPU: e.cpu, PID: s.PID, TID: s.TID, IP: s.IP}
+	if src.layout.SampleType&perfabi.SampleCPU != 0 { // the ring is a thread's
+		d.sample.CPU = s.CPU
+	}
 	switch src.role {
 	case roleOutput:
 		if err := d.fromHit(s.Raw); err != nil {
