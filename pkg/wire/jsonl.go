@@ -25,7 +25,7 @@ func NewJSONL(regs []string) *JSONL {
 }
 
 // Append appends r to dst as one JSON object, without a newline. Of an Unknown it is the kind alone. It allocates
-// nothing but room in dst, except for the maps of the header and of the end.
+// nothing but room in dst, except for strings with special characters and for the maps of the header and of the end.
 func (j *JSONL) Append(dst []byte, r Record) []byte {
 	j.dst = appendJSONString(append(dst, `{"kind":`...), r.Kind())
 	if info := j.kinds[r.Kind()]; info != nil {
