@@ -249,3 +249,48 @@ func TestAnotherUsersProcess(t *testing.T) {
 		t.Errorf("as another user: %v, %s", err, out)
 	}
 }
+
+// TestOverlay has a file whose device in /proc/PID/maps is not the one that stat shows, in a mount namespace that only the
+// target is in.
+func TestOverlay(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("mounting needs root")
+	}
+	dir := t.TempDir()
+	lower := filepath.Join(dir, "lower")
+	if err := os.Mkdir(lower, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile(build(t, filepath.Join(lower, "prog"), counterSource))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mount := `mkdir top all && mount -t tmpfs none top && mkdir top/upper top/work &&
+		mount -t overlay none -o lowerdir=lower,upperdir=top/upper,workdir=top/work all`
+	trial := exec.Command("/bin/sh", "-c", mount)
+	trial.Dir, trial.SysProcAttr = dir, &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	if out, err := trial.CombinedOutput(); err != nil {
+		t.Skipf("an overlay cannot be mounted here: %v\n%s", err, out)
+	}
+	cmd := exec.Command("/bin/sh", "-c", "rmdir top all; "+mount+" && exec all/prog")
+	cmd.Dir, cmd.SysProcAttr = dir, &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	c := start(t, cmd)
+	p := open(t, c.pid())
+	maps, err := p.Maps()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := mappingOf(t, maps, counterAddr(t, c))
+	f, err := p.OpenMapped(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	got := make([]byte, len(want))
+	if n, err := f.ReadAt(got, 0); n != len(want) || !slices.Equal(got, want) {
+		t.Errorf("the mapping's file reads %d bytes, %v: not the program's %d", n, err, len(want))
+	}
+	if err := p.Verify(); err != nil {
+		t.Error(err)
+	}
+}
