@@ -41,6 +41,12 @@ func render(w io.Writer, f *flags, s *stage.Stage, r *report.Report) error {
 		return report.TextReport(w, r, textOptions(f, s))
 	case "json":
 		return report.JSON(w, r)
+	case "html":
+		return report.HTMLReport(w, r, int(f.Top))
+	case "pprof":
+		return report.Pprof(w, r)
+	case "folded":
+		return report.Folded(w, r)
 	}
 	return fmt.Errorf("write report: no format %q", f.Format)
 }

@@ -112,6 +112,8 @@ func TestGolden(t *testing.T) {
 					return TextReport(w, r, TextOptions{Top: 20, Callchain: m.session.Callchain})
 				}},
 				{"json", func(w io.Writer) error { return JSON(w, r) }},
+				{"folded", func(w io.Writer) error { return Folded(w, r) }},
+				{"html", func(w io.Writer) error { return HTMLReport(w, r, 20) }},
 			} {
 				var b bytes.Buffer
 				if err := f.render(&b); err != nil {

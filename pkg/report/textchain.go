@@ -11,8 +11,7 @@ const barWidth = 32
 // chain draws a chain: its levels one under the other, each with its bindings in time.
 func (t *textReport) chain(c *Chain) {
 	t.line()
-	t.line(part{bold + cyan, "chain " + string(c.Name)}, part{plain, fmt.Sprintf("  %s, blind for %s in all, %s at the longest",
-		plural(c.Rebinds, "re-binding"), duration(c.BlindNS), duration(c.LongestBlindNS))})
+	t.line(part{bold + cyan, "chain " + string(c.Name)}, part{plain, "  " + chainWords(c)})
 	for depth, id := range c.Levels {
 		if id >= uint64(len(t.r.Watches)) {
 			continue
@@ -25,13 +24,6 @@ func (t *textReport) chain(c *Chain) {
 		t.line(part{plain, "  " + arrow + string(w.Role)}, part{dim, fmt.Sprintf("  %s, %s", w.Place, plural(w.Hits, "hit"))})
 		t.bindings(c, id)
 	}
-}
-
-func signed(v int64) string {
-	if v < 0 {
-		return fmt.Sprintf("-%#x", -v)
-	}
-	return fmt.Sprintf("+%#x", v)
 }
 
 func (t *textReport) bindings(c *Chain, id uint64) {
@@ -53,48 +45,17 @@ func (t *textReport) bindings(c *Chain, id uint64) {
 
 func (t *textReport) binding(b Binding) {
 	if b.Folded.OK {
-		t.line(part{plain, fmt.Sprintf("  %6s  %-18s %12s %12s %9d", "", plural(b.Folded.V, "more"), t.clock(b.FromNS), "", b.Hits)})
+		t.line(part{plain, fmt.Sprintf("  %6s  %-18s %12s %12s %9d", "", b.Folded.String()+" more", clock(t.r, b.FromNS), "", b.Hits)})
 		return
 	}
-	addr := b.Addr.String()
-	switch {
-	case b.Errno.OK:
-		addr = "refused"
-	case !b.Addr.OK:
-		addr = "none"
-	}
-	from, to := b.FromNS.V, t.end()
-	if b.ToNS.OK {
-		to = b.ToNS.V
-	}
-	length := "?"
-	if b.FromNS.OK && to >= from {
-		length = duration(to - from)
-	}
-	t.line(part{plain, fmt.Sprintf("  %6s  %-18s %12s %12s %9d  ", b.Generation, addr, t.clock(b.FromNS), length, b.Hits)},
-		part{cyan, t.bar(b, to)})
-}
-
-// end is when the session ended, or the last that is known of it.
-func (t *textReport) end() uint64 {
-	if s := &t.r.Session; s.StartNS.OK && s.ElapsedNS.OK {
-		return s.StartNS.V + s.ElapsedNS.V
-	}
-	var last uint64
-	for i := range t.r.Watches {
-		last = max(last, t.r.Watches[i].LastNS.V)
-	}
-	for _, c := range t.r.Chains {
-		for _, b := range c.Bindings {
-			last = max(last, b.FromNS.V, b.ToNS.V)
-		}
-	}
-	return last
+	t.line(part{plain, fmt.Sprintf("  %6s  %-18s %12s %12s %9d  ", b.Generation, bindingAddr(b), clock(t.r, b.FromNS),
+		bindingLength(t.r, b), b.Hits)},
+		part{cyan, t.bar(b)})
 }
 
 // bar draws the time of a binding within that of the session.
-func (t *textReport) bar(b Binding, to uint64) string {
-	start, end := t.r.Session.StartNS.V, t.end()
+func (t *textReport) bar(b Binding) string {
+	start, end := t.r.Session.StartNS.V, endOf(t.r)
 	if !b.FromNS.OK || end <= start || !b.Addr.OK {
 		return ""
 	}
@@ -103,6 +64,6 @@ func (t *textReport) bar(b Binding, to uint64) string {
 		return int(float64(at-start) / float64(end-start) * barWidth)
 	}
 	from := min(column(b.FromNS.V), barWidth-1)
-	width := max(1, column(to)-from)
+	width := max(1, column(bindingEnd(t.r, b))-from)
 	return strings.Repeat("·", from) + strings.Repeat("█", width) + strings.Repeat("·", barWidth-from-width)
 }

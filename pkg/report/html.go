@@ -1,0 +1,154 @@
+package report
+
+import (
+	"cmp"
+	_ "embed" // for the page's template
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+)
+
+//go:embed report.html.tmpl
+var pageSource string
+
+// HTMLReport writes r as one page that needs nothing else: no scripts, and no resources from elsewhere. top is how many
+// entries of each list it shows, 0 for all.
+func HTMLReport(w io.Writer, r *Report, top int) error {
+	page, err := template.New("report").Parse(pageSource)
+	if err != nil {
+		return fmt.Errorf("parse page: %w", err)
+	}
+	return page.Execute(w, newPage(r, top))
+}
+
+// page and what it holds are texts ready to be shown. The template escapes them.
+type page struct {
+	Title, Subtitle string
+	Running         bool
+	Watches         []pageWatch
+	Chains          []pageChain
+	Notes           []string
+	Gaps            []pageGap
+	MoreGaps        string
+}
+
+type pageWatch struct {
+	Name, What, Hits, Counted string
+	Missing                   []string
+	Sites                     []pageSite
+	MoreSites                 string
+	Threads                   []pageThread
+	MoreThreads               string
+	Values                    []string
+}
+
+type pageSite struct {
+	pageShare
+	Kernel                    bool
+	Where, Module, Line, From string
+	Insn, Threads, Value      string
+	Regs                      []string
+	Stacks                    []pageStack
+}
+
+type pageShare struct {
+	Share   string
+	Percent float64
+	Hits    uint64
+}
+
+type pageStack struct {
+	Share  string
+	Frames []string
+}
+
+type pageThread struct {
+	pageShare
+	TID, Name string
+}
+
+type pageGap struct{ Kind, Count, Watch, When, Detail string }
+
+func newPage(r *Report, n int) *page {
+	p := &page{Title: printable(title(r)), Subtitle: printable(subtitle(r)), Running: r.Running}
+	for i := range r.Watches {
+		p.Watches = append(p.Watches, newPageWatch(r, &r.Watches[i], n))
+	}
+	for i := range r.Chains {
+		p.Chains = append(p.Chains, newPageChain(r, &r.Chains[i], n))
+	}
+	for _, note := range r.Notes {
+		p.Notes = append(p.Notes, printable(string(note)))
+	}
+	for i := range top(r.Gaps, n) {
+		g := &r.Gaps[i]
+		x := pageGap{Kind: printable(string(g.Kind)), When: span(r, g), Detail: printable(string(g.Detail))}
+		if g.Count.OK {
+			x.Count = g.Count.String()
+		}
+		if g.Watch.OK && g.Watch.V < uint64(len(r.Watches)) {
+			x.Watch = printable(label(&r.Watches[g.Watch.V]))
+		}
+		p.Gaps = append(p.Gaps, x)
+	}
+	p.MoreGaps = more(len(r.Gaps), n, "gap")
+	return p
+}
+
+func newPageWatch(r *Report, w *Watch, n int) pageWatch {
+	p := pageWatch{Name: printable(label(w)), What: printable(describe(w)), Hits: hitWords(r, w),
+		Counted: w.Counted.String(), Values: valueWords(w)}
+	for _, m := range missing(r, w) {
+		p.Missing = append(p.Missing, printable(m))
+	}
+	shown := w.askedSites()
+	for _, s := range top(shown, n) {
+		p.Sites = append(p.Sites, newPageSite(w, s, n))
+	}
+	p.MoreSites = strings.Trim(more(len(shown), n, "site")+"; "+filteredWords(w), "; ")
+	for _, t := range top(w.Threads, n) {
+		x := pageThread{pageShare: newShare(t.Hits, w.Hits), TID: t.TID.String(), Name: printable(string(cmp.Or(t.Comm, "?")))}
+		if t.Folded.OK {
+			x.TID, x.Name = "", plural(t.Folded.V, "other thread")
+		}
+		p.Threads = append(p.Threads, x)
+	}
+	p.MoreThreads = more(len(w.Threads), n, "thread")
+	return p
+}
+
+func newShare(n, of uint64) pageShare {
+	s := pageShare{Share: share(n, of), Hits: n}
+	if of > 0 {
+		s.Percent = 100 * float64(n) / float64(of)
+	}
+	return s
+}
+
+func newPageSite(w *Watch, s *Site, n int) pageSite {
+	p := pageSite{
+		pageShare: newShare(s.Hits, w.Hits), Kernel: s.Origin != 0,
+		Where: printable(functions(s.Place, s.IP)), Module: printable(moduleWords(s.Place)), Line: printable(sourceLine(s.Place)),
+		Insn: printable(instructionText(w, s)), Threads: printable(byWhom(s)), Value: strings.TrimPrefix(lastValue(s), "; last "),
+	}
+	if s.User != nil || s.SyscallNR.OK {
+		p.From = printable(entry(s))
+		if s.User != nil {
+			p.From += printable(" from " + placeWords(s.User.Place, s.User.IP))
+		}
+	}
+	if s.Regs != nil {
+		for i, name := range s.Regs.Names {
+			p.Regs = append(p.Regs, printable(fmt.Sprintf("%-3s %#x", name, s.Regs.Values[i])))
+		}
+	}
+	for _, stack := range top(s.Stacks, n) {
+		x := pageStack{Share: share(stack.Hits, s.Hits)}
+		for _, f := range stack.Frames {
+			x.Frames = append(x.Frames, printable(placeWords(f.Place, f.IP)))
+		}
+		p.Stacks = append(p.Stacks, x)
+	}
+	return p
+}
