@@ -21,7 +21,8 @@ type flags struct {
 	List        stage.Optional `name:"list" placeholder:"[PATTERN]" help:"Print the target's writable data symbols and exit."`
 	Duration    time.Duration  `name:"duration" placeholder:"D" help:"Stop after D; 0: when the target ends or at a signal."`
 	MaxEvents   stage.Number   `name:"max-events" placeholder:"N" help:"Deliver N hits, all watches together, then stop; 0: no limit."`
-	Scope       string         `name:"scope" enum:"auto,cpu,inherit" default:"auto" help:"How to cover the target's tasks: auto, cpu or inherit."`
+	MaxRate     stage.Number   `name:"max-rate" placeholder:"N" help:"Pause a watch for the rest of a period when it has more than N hits per second; 0: no limit."`
+	Scope       string         `name:"scope" enum:"auto,cpu,inherit,thread" default:"auto" help:"How to cover the target's tasks: auto, cpu, inherit or thread."`
 	Regs        bool           `name:"regs" negatable:"" default:"true" help:"Take the 16 general registers at each hit."`
 	Values      string         `name:"values" enum:"auto,bpf,off" default:"auto" help:"The watched bytes as they stood at the hit, read by a BPF program: auto, bpf or off."`
 	Kernel      string         `name:"kernel" enum:"auto,on,off" default:"auto" help:"Also hits that the kernel makes for the process: auto, on or off."`
@@ -81,7 +82,7 @@ func open(ctx context.Context, s *stage.Stage, f *flags) error {
 		return err
 	}
 	return session.Run(ctx, session.Config{
-		PID: int(f.PID), Command: f.Command, Watches: f.Watch, Duration: f.Duration, MaxEvents: uint64(f.MaxEvents),
+		PID: int(f.PID), Command: f.Command, Watches: f.Watch, Duration: f.Duration, MaxEvents: uint64(f.MaxEvents), MaxRate: uint64(f.MaxRate),
 		Scope: f.Scope, Values: f.Values, Kernel: f.Kernel, Regs: f.Regs, Callchain: f.Callchain, Control: f.Control, RingSize: int(f.RingSize),
 		Latency: f.Latency, MaxSamplers: int(f.MaxSamplers), ChildOutput: f.ChildOutput, Kill: f.Kill,
 	}, session.Streams{Out: s.Stdout, In: os.Stdin, Err: os.Stderr, Say: s.Say, Closed: stage.ErrDownstreamClosed, Signal: signalOf})

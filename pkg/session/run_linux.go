@@ -39,6 +39,7 @@ type run struct {
 	execed  bool
 	pending uint64 // time after the newest drain that brought records; 0 when a round has covered it
 	chains  *chains
+	rate    *rate
 	bounds  []wire.Bound // made and not yet written
 }
 
@@ -151,7 +152,7 @@ func (r *run) begin(ctx context.Context) (err error) {
 	if err := r.bindChains(); err != nil {
 		return err
 	}
-	fds := append([]int{r.proc.PidFD()}, r.set.Fds()...)
+	fds := []int{r.proc.PidFD(), r.set.Fd()}
 	if r.chains.fifo != nil {
 		fds = append(fds, r.chains.fifo.Fd())
 	}
@@ -161,6 +162,7 @@ func (r *run) begin(ctx context.Context) (err error) {
 	r.pipe = newPipe(r.io.Out.Write, r.waiter.Wake)
 	r.out = newStream(wire.NewWriter(r.pipe))
 	context.AfterFunc(ctx, r.waiter.Wake)
+	r.rate = newRate(r.cfg.MaxRate, len(r.watches))
 	if r.cfg.MaxEvents > 0 {
 		r.set.Limit(r.cfg.MaxEvents)
 	}
@@ -219,6 +221,7 @@ func (r *run) loop(ctx context.Context) {
 		if r.set.Woke() || len(r.bounds) > 0 {
 			r.hurry(room)
 		}
+		r.limitRate()
 		switch {
 		case r.pipe.failure() != nil, r.out.err != nil:
 			r.stopWriting()
@@ -311,6 +314,9 @@ func (r *run) finish(ctx context.Context) error {
 	r.pipe.expire(stopLimit)
 	stopErr := r.set.Stop()
 	end := watch.Now()
+	for i := range r.watches {
+		r.writePause(i, end)
+	}
 	for range 2 { // the second round covers what was on its way during the first
 		r.drain(func() bool { return true })
 		time.Sleep(2 * inFlight)

@@ -16,6 +16,7 @@ type Config struct {
 	Watches     []string // WATCH arguments as typed
 	Duration    time.Duration
 	MaxEvents   uint64
+	MaxRate     uint64 // hits per second of each watch; 0 for no limit
 	Scope       string
 	Values      string
 	Kernel      string

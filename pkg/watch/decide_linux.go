@@ -81,6 +81,14 @@ func (s *Set) decideValues() error {
 	if s.cfg.Values == "off" {
 		return nil
 	}
+	if s.cfg.Scope == "thread" {
+		// The rings of BPF programs are per CPU and those of this scope per thread.
+		s.info.ValuesReason = "scope thread has no BPF programs"
+		if s.cfg.Values == "bpf" {
+			return fmt.Errorf("read values with BPF: %s: use scope cpu or inherit", s.info.ValuesReason)
+		}
+		return nil
+	}
 	err := s.loadPrograms()
 	if err == nil {
 		s.info.Values, s.info.ValuesReason = "bpf", "permitted"
@@ -135,8 +143,11 @@ func (s *Set) decideScope() error {
 			s.scope = &cpuScope{set: s}
 		case "inherit":
 			s.scope = newInheritScope(s)
+		case "thread":
+			s.scope = newThreadScope(s)
+			s.attrs.cpu = true
 		default:
-			return fmt.Errorf("choose scope: %q is none of auto, cpu, inherit", name)
+			return fmt.Errorf("choose scope: %q is none of auto, cpu, inherit, thread", name)
 		}
 		return nil
 	}

@@ -44,14 +44,8 @@ func (s *Set) Cut(slot int) uint64 { return s.limit.cut[slot] }
 // Delivered is the number of a slot's hits that Drain has delivered.
 func (s *Set) Delivered(slot int) uint64 { return s.limit.delivered[slot] }
 
-// Fds are the descriptors to poll for a filled ring; POLLIN says that one holds records.
-func (s *Set) Fds() []int {
-	fds := make([]int, len(s.rings))
-	for i, r := range s.rings {
-		fds[i] = r.owner.fd
-	}
-	return fds
-}
+// Fd is a descriptor to poll: readable when a ring has reached its watermark.
+func (s *Set) Fd() int { return s.polls.fd }
 
 // Drain takes what the rings hold now and hands each record that is the session's to emit, valid during the call
 // only. It goes on while room says so; whole tells that every ring was emptied.
@@ -60,11 +54,12 @@ func (s *Set) Drain(room func() bool, emit func(cpu int, rec []byte)) (whole boo
 		s.pass(s.early[0].cpu, s.early[0].rec, emit)
 		s.early = s.early[1:]
 	}
+	s.polls.dropEnded()
 	var errs []error
 	for _, r := range s.rings {
 		errs = append(errs, r.drain(room, func(rec []byte) {
 			if s.look(rec) {
-				s.pass(r.cpu, rec, emit)
+				s.pass(r.number, rec, emit)
 			}
 		}))
 	}
@@ -85,7 +80,7 @@ func (s *Set) drainEarly() error {
 	for _, r := range s.rings {
 		errs = append(errs, r.drain(func() bool { return true }, func(rec []byte) {
 			if size += len(rec); s.look(rec) && size <= maxEarly {
-				s.early = append(s.early, record{cpu: r.cpu, rec: append([]byte(nil), rec...)})
+				s.early = append(s.early, record{cpu: r.number, rec: append([]byte(nil), rec...)})
 			}
 		}))
 	}

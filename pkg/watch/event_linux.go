@@ -81,6 +81,7 @@ type attrs struct {
 	kernel          bool // hits made by the kernel too
 	lost            bool // PERF_FORMAT_LOST is known to the kernel
 	program         bool // breakpoint events carry a BPF program
+	cpu             bool // records tell their CPU, since their ring does not
 	watermark       uint32
 }
 
@@ -116,8 +117,15 @@ func (a attrs) output(immediate bool) *unix.PerfEventAttr {
 
 // sideband is the software event that carries records about tasks, names and mappings.
 func (a attrs) sideband(bits uint64) *unix.PerfEventAttr {
-	attr := a.common(perfabi.TypeSoftware, perfabi.SWDummy, bits|perfabi.AttrWatermark)
+	attr := a.common(perfabi.TypeSoftware, perfabi.SWDummy, bits)
 	attr.Sample_type = perfabi.SampleIdentifier | perfabi.SampleTID | perfabi.SampleTime
+	if a.cpu {
+		// Scope thread: a new thread is unwatched until its FORK record is seen, so that is worth a wake-up.
+		attr.Sample_type |= perfabi.SampleCPU
+		attr.Wakeup = 1
+		return attr
+	}
+	attr.Bits |= perfabi.AttrWatermark
 	attr.Wakeup = a.watermark
 	return attr
 }
@@ -141,6 +149,9 @@ func (a attrs) breakpoint(s Slot, bits uint64) *unix.PerfEventAttr {
 	attr.Bits |= perfabi.AttrExcludeHV
 	attr.Sample = 1
 	attr.Sample_type = perfabi.SampleIdentifier | perfabi.SampleIP | perfabi.SampleTID | perfabi.SampleTime | perfabi.SampleAddr
+	if a.cpu {
+		attr.Sample_type |= perfabi.SampleCPU
+	}
 	if !a.program {
 		if a.callchain {
 			attr.Sample_type |= perfabi.SampleCallchain

@@ -15,7 +15,8 @@ import (
 	"xw/pkg/watch"
 )
 
-// writers stores 1, 2, 3... to counter from threads in turn, on each line of input as many times as it says.
+// writers stores 1, 2, 3... to counter from threads in turn: each line of input says how many threads, how many stores
+// of each, how many forked copies do the same, and how long the pause after each store is.
 const writers = `
 #include <pthread.h>
 #include <stdio.h>
@@ -24,14 +25,19 @@ const writers = `
 #include <unistd.h>
 
 volatile unsigned long counter;
-static void *store(void *n) { for (long i = 0; i < (long)n; i++) counter++; return 0; }
+static int pause_us;
+static void *store(void *n)
+{
+	for (long i = 0; i < (long)n; i++) { counter++; if (pause_us) usleep(pause_us); }
+	return 0;
+}
 int main(void)
 {
 	printf("ready counter=%p\n", (void *)&counter); fflush(stdout);
 	char line[64];
 	while (fgets(line, sizeof line, stdin)) {
 		int threads, times, forks;
-		sscanf(line, "%d %d %d", &threads, &times, &forks);
+		sscanf(line, "%d %d %d %d", &threads, &times, &forks, &pause_us);
 		for (int i = 0; i < threads; i++) {
 			pthread_t t;
 			pthread_create(&t, 0, store, (void *)(long)times);
@@ -160,6 +166,64 @@ func TestEveryHit(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestScopeThread attaches to the threads there are and to those born later, whose first stores may be gaps.
+func TestScopeThread(t *testing.T) {
+	hwtest.Require(t)
+	target := hwtest.Start(t, hwtest.BuildC(t, writers))
+	addr := target.Uint("counter")
+	s := open(t, target.PID, watch.Config{Slots: []watch.Slot{{Addr: addr, Len: 8, Access: "w"}}, Scope: "thread", Values: "auto", Kernel: "auto", Regs: true})
+	const threads, times = 4, 200
+	target.Send(fmt.Sprintf("%d %d 0 200", threads, times))
+	done := make(chan string)
+	go func() { done <- target.Line() }()
+	var hits []hit
+	for ended := false; !ended; {
+		select {
+		case <-done:
+			ended = true
+		case <-time.After(time.Millisecond):
+		}
+		hits = append(hits, collect(t, s)...)
+	}
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	hits = append(hits, collect(t, s)...)
+	totals, err := s.Totals(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gaps := s.Gaps()
+	t.Logf("%d stores, %d hits, totals %+v, gaps %+v", threads*times, len(hits), totals, gaps)
+	if uint64(len(hits))+totals.Lost != totals.Counted {
+		t.Errorf("%d hits, totals %+v", len(hits), totals)
+	}
+	if len(gaps) != threads {
+		t.Errorf("%d threads born while watched, %d gaps: %+v", threads, len(gaps), gaps)
+	}
+	if len(hits) < threads*times/2 {
+		t.Errorf("%d stores, only %d hits", threads*times, len(hits))
+	}
+}
+
+// TestScopeThreadCap refuses more watchpoints than the cap, with the arithmetic.
+func TestScopeThreadCap(t *testing.T) {
+	hwtest.Require(t)
+	target := hwtest.Start(t, hwtest.BuildC(t, writers))
+	p, err := proc.Open(target.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	addr := target.Uint("counter")
+	_, err = watch.Open(p, watch.Config{Scope: "thread", Values: "off", Kernel: "auto", MaxSamplers: 1,
+		Slots: []watch.Slot{{Addr: addr, Len: 4, Access: "w"}, {Addr: addr + 4, Len: 4, Access: "w"}}})
+	want := "open watchpoints: 2 slots x 1 threads = 2 watchpoints, the cap is 1: too many"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 

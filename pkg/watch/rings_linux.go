@@ -14,25 +14,24 @@ import (
 	"xw/pkg/ring"
 )
 
-// defaultRingSize is the data size of each ring. A hit in a virtual machine takes some 10 us and its record 272 bytes,
-// 27 MB/s and CPU flat out: 4 MiB last 150 ms, which outlasts every scheduling delay seen while both CPUs were busy
-// (64 KiB lost 40 % of the hits then, 1 MiB a few in a thousand).
+// defaultRingSize is the data size of each CPU's ring. A hit in a virtual machine takes some 10 us and its record 280
+// bytes, 28 MB/s and CPU flat out: 4 MiB last 150 ms, longer than a reader waits for its turn on a busy machine.
 const defaultRingSize = 4 << 20
 
 // watermarkShare is the part of a ring that is full when the kernel wakes the reader. The wake-up is paid for by the
 // watched thread, so it has to be rare; a quarter leaves three quarters for the time until the reader runs.
 const watermarkShare = 4
 
-// cpuRing is the ring of one CPU. Every event on that CPU writes to it.
-type cpuRing struct {
-	cpu    int
+// eventRing is the ring that some events write to: all those on one CPU, or in scope thread those on one thread.
+type eventRing struct {
+	number int    // names it in chunks: the CPU, or in scope thread a number of its own
 	owner  *event // its descriptor is polled
 	mem    []byte
 	cursor *ring.Cursor
 }
 
 // mapRing maps an event's ring.
-func mapRing(owner *event, size int) (*cpuRing, error) {
+func mapRing(number int, owner *event, size int) (*eventRing, error) {
 	page := os.Getpagesize()
 	mem, err := unix.Mmap(owner.fd, 0, page+size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
@@ -43,18 +42,18 @@ func mapRing(owner *event, size int) (*cpuRing, error) {
 		unix.Munmap(mem)
 		return nil, err
 	}
-	return &cpuRing{cpu: owner.cpu, owner: owner, mem: mem, cursor: cursor}, nil
+	return &eventRing{number: number, owner: owner, mem: mem, cursor: cursor}, nil
 }
 
-func (r *cpuRing) close() {
+func (r *eventRing) close() {
 	unix.Munmap(r.mem)
 	r.owner.close()
 }
 
 // openRings opens one ring for each CPU, each owned by an event from open. While the kernel refuses the memory the
 // size is halved; the size that it took is returned.
-func openRings(cpus []int, size int, open func(cpu int) (*event, error)) (_ []*cpuRing, _ int, err error) {
-	var rings []*cpuRing
+func openRings(cpus []int, size int, open func(cpu int) (*event, error)) (_ []*eventRing, _ int, err error) {
+	var rings []*eventRing
 	closeAll := func() {
 		for _, r := range rings {
 			r.close()
@@ -67,7 +66,7 @@ func openRings(cpus []int, size int, open func(cpu int) (*event, error)) (_ []*c
 			closeAll()
 			return nil, 0, err
 		}
-		r, err := mapRing(owner, size)
+		r, err := mapRing(cpus[i], owner, size)
 		if err == nil {
 			rings = append(rings, r)
 			continue
@@ -141,10 +140,53 @@ func onlineCPUs() ([]int, error) {
 }
 
 // drain yields the records that a ring holds now, while room says so, and frees their place.
-func (r *cpuRing) drain(room func() bool, each func(rec []byte)) error {
+func (r *eventRing) drain(room func() bool, each func(rec []byte)) error {
 	for room() && r.cursor.Next() {
 		each(r.cursor.Record())
 	}
 	r.cursor.Commit()
 	return r.cursor.Err()
 }
+
+// pollSet is an epoll instance with the owners of all rings, so that a waiter has one descriptor to look at however the
+// rings change.
+type pollSet struct{ fd int }
+
+func newPollSet() (*pollSet, error) {
+	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("create an epoll instance: %w", err)
+	}
+	return &pollSet{fd: fd}, nil
+}
+
+func (p *pollSet) add(r *eventRing) error {
+	ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(r.owner.fd)}
+	if err := unix.EpollCtl(p.fd, unix.EPOLL_CTL_ADD, r.owner.fd, &ev); err != nil {
+		return fmt.Errorf("watch ring %d: %w", r.number, err)
+	}
+	return nil
+}
+
+// dropEnded takes out the rings whose owner's thread has ended: they would be ready for ever.
+func (p *pollSet) dropEnded() {
+	var events [64]unix.EpollEvent
+	for {
+		n, err := unix.EpollWait(p.fd, events[:], 0)
+		if err != nil || n == 0 {
+			return
+		}
+		ended := 0
+		for _, ev := range events[:n] {
+			if ev.Events&unix.EPOLLHUP != 0 {
+				ended++
+				_ = unix.EpollCtl(p.fd, unix.EPOLL_CTL_DEL, int(ev.Fd), nil) // it may have been closed meanwhile
+			}
+		}
+		if ended == 0 {
+			return
+		}
+	}
+}
+
+func (p *pollSet) close() { unix.Close(p.fd) }

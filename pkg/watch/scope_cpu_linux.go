@@ -20,6 +20,8 @@ type cpuScope struct {
 	slots     [][]*event // slot, then CPU
 }
 
+func (c *cpuScope) openRings() error { return c.set.openCPURings() }
+
 func (c *cpuScope) arm() error {
 	s := c.set
 	tasks, err := s.target.Tasks()
@@ -28,7 +30,7 @@ func (c *cpuScope) arm() error {
 	}
 	s.info.Threads = len(tasks)
 	for _, cpu := range s.cpus {
-		e, err := s.openSideband(-1, cpu, sidebandAll)
+		e, err := s.openSideband(-1, cpu, sidebandAll, s.ring(cpu))
 		if err != nil {
 			return err
 		}
@@ -50,7 +52,7 @@ func (c *cpuScope) arm() error {
 func (c *cpuScope) open(slot int) error {
 	c.slots = append(c.slots, nil)
 	for _, cpu := range c.set.cpus {
-		e, err := c.set.openWatch(slot, -1, cpu, perfabi.AttrDisabled)
+		e, err := c.set.openWatch(slot, -1, cpu, perfabi.AttrDisabled, c.set.ring(cpu))
 		if err != nil {
 			return err
 		}
@@ -105,17 +107,17 @@ func sumCounts(events []*event, withLost bool) (hits, lost uint64, err error) {
 }
 
 func (c *cpuScope) move(slot int, addr uint64) error {
-	return modifyAll(c.set, slot, addr, c.slots[slot])
+	return modifyAll(c.set, slot, addr)
 }
 
-// modifyAll re-aims events of one slot; address 0 disarms them.
-func modifyAll(s *Set, slot int, addr uint64, events []*event) error {
+// modifyAll re-aims the watchpoints of one slot; address 0 disarms them.
+func modifyAll(s *Set, slot int, addr uint64) error {
 	aimed := s.cfg.Slots[slot]
 	aimed.Addr = addr
-	for _, e := range events {
+	for _, e := range s.scope.events(slot) {
 		attr := s.attrs.breakpoint(aimed, s.scope.bits())
 		attr.Bits &^= perfabi.AttrDisabled
-		if addr == 0 {
+		if addr == 0 || s.paused[slot] {
 			attr.Bits |= perfabi.AttrDisabled
 		}
 		if err := e.modify(attr); err != nil {
@@ -124,6 +126,10 @@ func modifyAll(s *Set, slot int, addr uint64, events []*event) error {
 	}
 	return nil
 }
+
+func (c *cpuScope) toggled(int) {}
+
+func (c *cpuScope) events(slot int) []*event { return c.slots[slot] }
 
 func (c *cpuScope) settle() error { return nil }
 

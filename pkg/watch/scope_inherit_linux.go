@@ -83,6 +83,8 @@ func (c *inheritScope) bits() uint64 {
 	return bits
 }
 
+func (c *inheritScope) openRings() error { return c.set.openCPURings() }
+
 func (c *inheritScope) arm() error {
 	s := c.set
 	tids, err := s.target.TIDs()
@@ -201,7 +203,7 @@ func (c *inheritScope) openTaskEvents(t *taskEvents) error {
 	s := c.set
 	sideband := func(list *[]*event, bits uint64) error {
 		for _, cpu := range s.cpus {
-			e, err := s.openSideband(t.tid, cpu, bits|perfabi.AttrInherit)
+			e, err := s.openSideband(t.tid, cpu, bits|perfabi.AttrInherit, s.ring(cpu))
 			if err != nil {
 				return err
 			}
@@ -229,7 +231,7 @@ func (c *inheritScope) openSlot(t *taskEvents, slot int) error {
 		bits |= perfabi.AttrDisabled
 	}
 	for _, cpu := range c.set.cpus {
-		e, err := c.set.openWatch(slot, t.tid, cpu, bits)
+		e, err := c.set.openWatch(slot, t.tid, cpu, bits, c.set.ring(cpu))
 		if err != nil {
 			return err
 		}
@@ -404,18 +406,19 @@ func (c *inheritScope) count(slot int) (hits, lost uint64, err error) {
 }
 
 func (c *inheritScope) move(slot int, addr uint64) error {
-	c.moved = append(c.moved, moved{slot: slot, from: Now()})
-	return c.modify(slot, addr)
+	c.toggled(slot)
+	return modifyAll(c.set, slot, addr)
 }
 
-func (c *inheritScope) modify(slot int, addr uint64) error {
+func (c *inheritScope) events(slot int) []*event {
+	var events []*event
 	for _, t := range c.tasks {
-		if err := modifyAll(c.set, slot, addr, t.slots[slot]); err != nil {
-			return err
-		}
+		events = append(events, t.slots[slot]...)
 	}
-	return nil
+	return events
 }
+
+func (c *inheritScope) toggled(slot int) { c.moved = append(c.moved, moved{slot: slot, from: Now()}) }
 
 // settle repeats moves for threads that were born while they were made, until none was any more.
 func (c *inheritScope) settle() error {
@@ -424,10 +427,10 @@ func (c *inheritScope) settle() error {
 	for _, m := range c.moved {
 		now := Now()
 		if c.lastNew >= m.from {
-			if err := c.modify(m.slot, c.set.cfg.Slots[m.slot].Addr); err != nil {
+			if err := modifyAll(c.set, m.slot, c.set.cfg.Slots[m.slot].Addr); err != nil {
 				errs = append(errs, err)
 			}
-			c.set.addHole(Gap{Kind: "blind", Slot: m.slot, From: m.from, To: Now(), Detail: "a thread was born while the watchpoint was being moved: it may have had the old one until the move was repeated"})
+			c.set.addHole(Gap{Kind: "blind", Slot: m.slot, From: m.from, To: Now(), Detail: "a thread was born while the watchpoint was being moved, paused or resumed: it may have had the old one until that was repeated"})
 			m.from = now
 		} else if now-m.from > uint64(settleTime) {
 			continue

@@ -20,7 +20,8 @@ type Set struct {
 	info   Info
 	attrs  attrs
 	cpus   []int
-	rings  []*cpuRing
+	rings  []*eventRing
+	polls  *pollSet
 	progs  *programs // nil without BPF
 	wakers []*event  // output events that wake the reader at once, one per CPU, if any slot wants that
 	mm     interface{ Close() error }
@@ -33,6 +34,7 @@ type Set struct {
 	born    uint64               // threads of the target that began since
 
 	woke      bool
+	paused    [MaxSlots]bool
 	holes     []Gap
 	moreHoles int
 }
@@ -48,6 +50,8 @@ type plainCount struct{ own, foreign uint64 }
 
 // scope is one way to cover the tasks of the target.
 type scope interface {
+	// openRings opens what the records go to.
+	openRings() error
 	// arm opens and enables the watchpoints of every task.
 	arm() error
 	// add opens and enables those of one more slot, while the target stands still.
@@ -62,6 +66,10 @@ type scope interface {
 	bits() uint64
 	// move aims a slot elsewhere, or nowhere for address 0.
 	move(slot int, addr uint64) error
+	// events are the open watchpoints of a slot.
+	events(slot int) []*event
+	// toggled is told before the watchpoints of a slot are switched off or on.
+	toggled(slot int)
 	// settle repeats moves that new threads may have escaped; it is called after each drain.
 	settle() error
 	// gaps are the tasks that were not covered.
@@ -81,13 +89,16 @@ func Open(p *proc.Process, cfg Config) (_ *Set, err error) {
 	if s.cpus, err = onlineCPUs(); err != nil {
 		return nil, err
 	}
+	if s.polls, err = newPollSet(); err != nil {
+		return nil, err
+	}
 	if err := selfTest(); err != nil {
 		return nil, err
 	}
 	if err := s.decide(); err != nil {
 		return nil, err
 	}
-	if err := s.openRings(); err != nil {
+	if err := s.scope.openRings(); err != nil {
 		return nil, err
 	}
 	if err := s.scope.arm(); err != nil {
@@ -96,8 +107,8 @@ func Open(p *proc.Process, cfg Config) (_ *Set, err error) {
 	return s, nil
 }
 
-// openRings opens the ring of each CPU and what records go into it besides the watchpoints' own.
-func (s *Set) openRings() (err error) {
+// openCPURings opens the ring of each CPU and what records go into it besides the watchpoints' own.
+func (s *Set) openCPURings() (err error) {
 	size := s.cfg.RingSize
 	if size == 0 {
 		size = defaultRingSize
@@ -115,25 +126,28 @@ func (s *Set) openRings() (err error) {
 		}
 		return e, nil
 	})
+	for _, r := range s.rings {
+		err = errors.Join(err, s.polls.add(r))
+	}
 	if err != nil || s.progs == nil {
 		return err
 	}
 	for _, r := range s.rings {
-		if err := s.progs.quiet.Put(uint32(r.cpu), uint32(r.owner.fd)); err != nil {
-			return fmt.Errorf("give the ring of cpu %d to the BPF programs: %w", r.cpu, err)
+		if err := s.progs.quiet.Put(uint32(r.number), uint32(r.owner.fd)); err != nil {
+			return fmt.Errorf("give the ring of cpu %d to the BPF programs: %w", r.number, err)
 		}
 	}
 	if !slices.ContainsFunc(s.cfg.Slots, func(slot Slot) bool { return slot.Wake }) {
 		return nil
 	}
 	for _, r := range s.rings {
-		e, err := s.openOutput(r.cpu, true, r.owner)
+		e, err := s.openOutput(r.number, true, r.owner)
 		if err != nil {
 			return err
 		}
 		s.wakers = append(s.wakers, e)
-		if err := s.progs.wake.Put(uint32(r.cpu), uint32(e.fd)); err != nil {
-			return fmt.Errorf("give the ring of cpu %d to the BPF programs: %w", r.cpu, err)
+		if err := s.progs.wake.Put(uint32(r.number), uint32(e.fd)); err != nil {
+			return fmt.Errorf("give the ring of cpu %d to the BPF programs: %w", r.number, err)
 		}
 	}
 	return nil
@@ -155,20 +169,20 @@ func (s *Set) source(e *event, src Source) { s.sources[e.id] = src }
 // ring returns the event that owns the ring of a CPU.
 func (s *Set) ring(cpu int) *event {
 	for _, r := range s.rings {
-		if r.cpu == cpu {
+		if r.number == cpu {
 			return r.owner
 		}
 	}
 	return nil
 }
 
-// openSideband opens a sideband event that writes to the ring of cpu.
-func (s *Set) openSideband(tid, cpu int, bits uint64) (*event, error) {
+// openSideband opens a sideband event that writes to a ring, or that owns one if ring is nil.
+func (s *Set) openSideband(tid, cpu int, bits uint64, ring *event) (*event, error) {
 	attr := s.attrs.sideband(bits)
-	e, err := openEvent(attr, tid, cpu, s.ring(cpu))
+	e, err := openEvent(attr, tid, cpu, ring)
 	if errors.Is(err, unix.EINVAL) && bits&perfabi.AttrBuildID != 0 { // before Linux 5.12
 		attr.Bits &^= perfabi.AttrBuildID
-		e, err = openEvent(attr, tid, cpu, s.ring(cpu))
+		e, err = openEvent(attr, tid, cpu, ring)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open task records: tid=%d cpu=%d: %w", tid, cpu, err)
@@ -179,9 +193,9 @@ func (s *Set) openSideband(tid, cpu int, bits uint64) (*event, error) {
 
 // openWatch opens one slot's watchpoint on a thread and CPU, with its program if there are programs. A hit between
 // the opening and the program's attachment comes as the watchpoint's own sample.
-func (s *Set) openWatch(slot, tid, cpu int, bits uint64) (*event, error) {
+func (s *Set) openWatch(slot, tid, cpu int, bits uint64, ring *event) (*event, error) {
 	attr := s.attrs.breakpoint(s.cfg.Slots[slot], bits)
-	e, err := openEvent(attr, tid, cpu, s.ring(cpu))
+	e, err := openEvent(attr, tid, cpu, ring)
 	if err != nil {
 		return nil, s.openError(slot, tid, cpu, err)
 	}
@@ -268,6 +282,29 @@ func (s *Set) Move(slot int, addr uint64) (start, end uint64, err error) {
 	return start, Now(), err
 }
 
+// Pause switches one slot's watchpoints off for a while; Resume ends that. Threads born at that moment are looked after
+// by the next drains.
+func (s *Set) Pause(slot int) error { return s.toggle(slot, unix.PERF_EVENT_IOC_DISABLE) }
+
+// Resume ends a pause. A slot that was moved meanwhile is armed where it was moved to.
+func (s *Set) Resume(slot int) error {
+	if s.cfg.Slots[slot].Addr == 0 {
+		return nil
+	}
+	return s.toggle(slot, unix.PERF_EVENT_IOC_ENABLE)
+}
+
+func (s *Set) toggle(slot int, request uint) error {
+	s.scope.toggled(slot)
+	s.paused[slot] = request == unix.PERF_EVENT_IOC_DISABLE
+	for _, e := range s.scope.events(slot) {
+		if err := e.ioctl(request, 0); err != nil {
+			return fmt.Errorf("pause or resume watchpoint: slot %d: %w", slot, err)
+		}
+	}
+	return nil
+}
+
 // Stop switches the watchpoints off. With BPF the programs' gate closes first, so that the session ends for all CPUs
 // at one moment.
 func (s *Set) Stop() error {
@@ -331,6 +368,9 @@ func (s *Set) Close() {
 	}
 	if s.mm != nil {
 		s.mm.Close()
+	}
+	if s.polls != nil {
+		s.polls.close()
 	}
 }
 

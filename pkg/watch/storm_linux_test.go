@@ -21,7 +21,7 @@ const storm = `
 
 volatile unsigned long counter;
 static atomic_ulong stores;
-static atomic_int stop, fence;
+static atomic_int stop, fence, rests;
 static void *store(void *a) { counter = 1; atomic_fetch_add(&stores, 1); return 0; }
 static void *cloner(void *a)
 {
@@ -30,7 +30,7 @@ static void *cloner(void *a)
 	pthread_attr_setstacksize(&attr, 16384);
 	while (!stop) {
 		pthread_t t;
-		if (fence) { usleep(100); continue; }
+		if (fence) { rests = 1; usleep(100); continue; }
 		if (pthread_create(&t, &attr, store, 0) == 0) pthread_join(t, 0);
 	}
 	return 0;
@@ -44,7 +44,7 @@ int main(void)
 	printf("ready counter=%p\n", (void *)&counter); fflush(stdout);
 	for (;;) {
 		if (!fgets(line, sizeof line, stdin)) break;
-		fence = 1; usleep(50000);
+		rests = 0; fence = 1; while (!rests) usleep(1000);
 		printf("done stores=%lu\n", (unsigned long)stores); fflush(stdout);
 		fgets(line, sizeof line, stdin);
 		fence = 0;
@@ -57,8 +57,11 @@ int main(void)
 // TestCloneStorm opens and closes the watchpoints while a thread that is not the main one creates others without a
 // pause: every store of every thread between is a hit, or the thread is a gap.
 func TestCloneStorm(t *testing.T) {
-	for _, scope := range []string{"cpu", "inherit"} {
+	for _, scope := range []string{"cpu", "inherit", "thread"} {
 		for _, values := range []string{"bpf", "off"} {
+			if scope == "thread" && values == "bpf" {
+				continue
+			}
 			t.Run(fmt.Sprintf("%s %s", scope, values), func(t *testing.T) {
 				hwtest.Require(t)
 				hwtest.RequireRoot(t)
@@ -71,10 +74,14 @@ func TestCloneStorm(t *testing.T) {
 				before := stores(t, target)
 				early := collect(t, s)
 				target.Send("")
-				time.Sleep(300 * time.Millisecond)
+				var hits []hit
+				for range 30 {
+					time.Sleep(10 * time.Millisecond)
+					hits = append(hits, collect(t, s)...)
+				}
 				target.Send("")
 				after := stores(t, target)
-				hits := collect(t, s)
+				hits = append(hits, collect(t, s)...)
 				target.Send("")
 				time.Sleep(20 * time.Millisecond) // the storm goes on while the watchpoints are switched off
 				if err := s.Stop(); err != nil {

@@ -1,0 +1,100 @@
+//go:build amd64
+
+package session
+
+import (
+	"time"
+
+	"xw/pkg/watch"
+	"xw/pkg/wire"
+)
+
+// rate keeps each watch to a number of hits per second: one that has had its share of a period is switched off for the
+// rest of it.
+type rate struct {
+	share  uint64 // hits of each watch in a period; 0 for no limit
+	period uint64 // ns
+	start  uint64 // of the present period
+	base   []uint64
+	since  []uint64 // when the watch was paused; 0 while it is on
+}
+
+// A tenth of a second spreads the hits that are taken over the second. Below ten hits a second a share would be less
+// than one.
+const ratePeriod = time.Second / 10
+
+func newRate(perSecond uint64, watches int) *rate {
+	r := &rate{base: make([]uint64, watches), since: make([]uint64, watches)}
+	periods := uint64(time.Second / ratePeriod)
+	switch {
+	case perSecond == 0:
+	case perSecond < periods:
+		r.share, r.period = perSecond, uint64(time.Second)
+	default:
+		r.share, r.period = perSecond/periods, uint64(ratePeriod)
+	}
+	return r
+}
+
+// limitRate pauses watches that have had their share, and resumes them when a period begins.
+func (r *run) limitRate() {
+	if r.rate.share == 0 {
+		return
+	}
+	now := watch.Now()
+	begins := now-r.rate.start >= r.rate.period
+	if begins {
+		r.rate.start = now
+	}
+	for i := range r.watches {
+		hits := r.hitsOf(i)
+		switch {
+		case begins:
+			r.rate.base[i] = hits
+			r.resume(i)
+		case r.rate.since[i] == 0 && hits-r.rate.base[i] >= r.rate.share:
+			r.eachSlot(i, r.set.Pause)
+			r.rate.since[i] = now
+		}
+	}
+}
+
+// resume ends a watch's pause and writes it down.
+func (r *run) resume(i int) {
+	if r.rate.since[i] == 0 {
+		return
+	}
+	r.eachSlot(i, r.set.Resume)
+	r.writePause(i, watch.Now())
+}
+
+// writePause writes that a watch was off until to.
+func (r *run) writePause(i int, to uint64) {
+	if r.rate.since[i] == 0 {
+		return
+	}
+	r.out.endChunk()
+	r.out.write(&wire.Pause{Watch: uint32(i), From: r.rate.since[i], To: to})
+	r.rate.since[i] = 0
+}
+
+func (r *run) hitsOf(i int) (n uint64) {
+	r.eachSlot(i, func(slot int) error {
+		n += r.set.Delivered(slot)
+		return nil
+	})
+	return n
+}
+
+// eachSlot calls f with the session's slots of one watch; an error ends the session.
+func (r *run) eachSlot(i int, f func(slot int) error) {
+	first := 0
+	for _, w := range r.watches[:i] {
+		first += len(w.Slots)
+	}
+	for j := range r.watches[i].Slots {
+		if err := f(first + j); err != nil {
+			r.stop(StopError, err)
+		}
+	}
+}
