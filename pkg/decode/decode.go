@@ -153,6 +153,8 @@ func (d *decoder) record(r wire.Record) error {
 	case *wire.Bound:
 		d.bind(r)
 		return d.hold(r.Time)
+	case *wire.Check:
+		return d.hold(r.Time)
 	case *wire.Map:
 		return d.mapped(r)
 	case *wire.Thread:

@@ -64,6 +64,7 @@ func (d *decoder) fromHit(raw []byte) (err error) {
 	s.Value = optional(h.Value, h.Flags&perfabi.HitValueValid != 0)
 	s.UserIP = optional(h.UserIP, h.Flags&perfabi.HitUserContext != 0)
 	s.Syscall = optional(h.Syscall, h.Flags&perfabi.HitInSyscall != 0)
+	s.Child = optional(h.Child, h.Flags&perfabi.HitChildValid != 0)
 	return nil
 }
 

@@ -156,7 +156,7 @@ func TestBadHeaders(t *testing.T) {
 
 func TestLaterVersionsAreRead(t *testing.T) {
 	stream := append(pack(t, "xw", 9, Events, map[string]any{"scope": "cpu", "news": []any{map[string]any{"a": 1}}}, "more"),
-		pack(t, "sample", 1, 2, 3, 4, 5, 6, 7, 8, 1, nil, nil, nil, nil, nil, "new", []int{1})...)
+		pack(t, "sample", 1, 2, 3, 4, 5, 6, 7, 8, 1, nil, nil, nil, nil, nil, nil, "new", []int{1})...)
 	stream = append(stream, pack(t, "novelty", 1.5, []any{nil, true, map[string]any{"k": []byte{1}}})...)
 	stream = append(stream, pack(t, "counts", 100, 1, 10, 9, 1, 0)...) // without the fields added since
 	stream = append(stream, pack(t, "end", map[string]any{"stop_reason": "duration"})...)

@@ -18,9 +18,9 @@ func TestJSONL(t *testing.T) {
 	}{
 		{sample, `{"kind":"sample","time":100,"cpu":1,"pid":7,"tid":8,"watch":0,"generation":1,"addr":"0x601040",` +
 			`"ip":"0x400510","origin":1,"value":"0xffffffffffffffff","regs":{"rax":"0x8000000000000001","rbx":"0x2"},` +
-			`"callchain":["0x1","0x10"],"user_ip":null,"syscall":null}`},
+			`"callchain":["0x1","0x10"],"user_ip":null,"syscall":null,"child":null}`},
 		{none, `{"kind":"sample","time":0,"cpu":0,"pid":0,"tid":0,"watch":0,"generation":0,"addr":"0x0","ip":"0x0",` +
-			`"origin":0,"value":null,"regs":null,"callchain":null,"user_ip":null,"syscall":null}`},
+			`"origin":0,"value":null,"regs":null,"callchain":null,"user_ip":null,"syscall":null,"child":null}`},
 		{&Comm{1, 2, 3, "a\"\\\n\x7fä"}, `{"kind":"comm","time":1,"pid":2,"tid":3,"comm":"a\"\\\n` + "\x7f" + `ä"}`},
 		{&Code{1, 2, []byte{0x90, 0xc3}}, `{"kind":"code","ip":"0x1","start":"0x2","bin":"90c3"}`},
 		{&Code{}, `{"kind":"code","ip":"0x0","start":"0x0","bin":""}`},

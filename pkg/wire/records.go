@@ -183,6 +183,16 @@ type Pause struct {
 	To    uint64
 }
 
+// Check is what a slot held while no hit came: its bytes read between two equal counts. One is taken when the session
+// begins and one before it ends.
+type Check struct {
+	Time  uint64 // between the two counts
+	Watch uint32
+	Addr  uint64 // of the slot
+	Hits  Opt    // the slot's hits until then as the kernel counted them; absent if hits came whenever it was tried
+	Value Opt    // absent if the bytes could not be read, or Hits is
+}
+
 // Gap is something that xw-open knows it did not see.
 type Gap struct {
 	Time   uint64
@@ -230,6 +240,7 @@ type Sample struct {
 	Callchain  []uint64
 	UserIP     Opt // where the process was in user mode, for a hit made by the kernel
 	Syscall    Opt // number of the system call that a hit made by the kernel came in
+	Child      Opt // for a hit of the slot of a pointer to a leaf: the bytes where the new pointer leads
 }
 
 // Lost says that n records found no room in the ring of a CPU.

@@ -106,6 +106,17 @@ func (r *Pause) visit(v visitor) {
 }
 
 // Kind implements Record.
+func (*Check) Kind() string { return "check" }
+
+func (r *Check) visit(v visitor) {
+	v.u64(&r.Time)
+	v.u32(&r.Watch)
+	v.u64(&r.Addr)
+	v.opt(&r.Hits)
+	v.opt(&r.Value)
+}
+
+// Kind implements Record.
 func (*Gap) Kind() string { return "gap" }
 
 func (r *Gap) visit(v visitor) {
@@ -152,6 +163,7 @@ func (r *Sample) visit(v visitor) {
 	v.u64s(&r.Callchain)
 	v.opt(&r.UserIP)
 	v.opt(&r.Syscall)
+	v.opt(&r.Child)
 }
 
 // Kind implements Record.
