@@ -181,7 +181,7 @@ func TestPendingIsBounded(t *testing.T) {
 
 // TestMemoryIsUsedAgain sends many rounds and looks at what the decoder holds in the end.
 func TestMemoryIsUsedAgain(t *testing.T) {
-	stream := load(t, 200_000)
+	stream := load(t, 60_000)
 	in := wire.NewReader(bytes.NewReader(stream))
 	d := newDecoder(in, wire.NewWriter(discard{}))
 	if err := d.run(); err != nil {
@@ -233,7 +233,7 @@ func TestArenaGivesBurstsBack(t *testing.T) {
 }
 
 func TestHitDoesNotAllocate(t *testing.T) {
-	in := wire.NewReader(bytes.NewReader(load(t, 400_000)))
+	in := wire.NewReader(bytes.NewReader(load(t, 100_000)))
 	d := newDecoder(in, wire.NewWriter(discard{}))
 	if !in.Next() || d.header(in.Record().(*wire.Header)) != nil {
 		t.Fatal(in.Err())
@@ -252,7 +252,7 @@ func TestHitDoesNotAllocate(t *testing.T) {
 	for range 20 {
 		round()
 	}
-	if n := testing.AllocsPerRun(300, round); n != 0 {
+	if n := testing.AllocsPerRun(70, round); n != 0 {
 		t.Errorf("%v allocations in a round of 1000 hits", n)
 	}
 }

@@ -157,11 +157,11 @@ func TestRandomTraffic(t *testing.T) {
 func TestCorruptRing(t *testing.T) {
 	good := record(1, 16, 16)
 	tests := []struct {
-		name  string
-		bad   []byte
-		want  Error
-		good  int // records yielded before the bad one
-		headr uint64
+		name string
+		bad  []byte
+		want Error
+		good int    // records yielded before the bad one
+		head uint64 // if not 0, what the kernel claims to have written
 	}{
 		{name: "size 0", bad: record(9, 16, 0), want: Error{Pos: 16, Size: 0, Lost: 16, Reason: "impossible record size 0"}, good: 1},
 		{name: "size 7", bad: record(9, 16, 7), want: Error{Pos: 16, Size: 7, Lost: 16, Reason: "impossible record size 7"}, good: 1},
@@ -169,8 +169,8 @@ func TestCorruptRing(t *testing.T) {
 		{name: "beyond the head", bad: record(9, 16, 24),
 			want: Error{Pos: 16, Size: 24, Lost: 16, Reason: "record of 24 bytes with 16 left"}, good: 1},
 		{name: "less than a header", bad: record(9, 4, 4), want: Error{Pos: 16, Lost: 4, Reason: "4 bytes are less than a header"}, good: 1},
-		{name: "more than the ring", headr: 80, want: Error{Pos: 0, Lost: 80, Reason: "80 bytes in a ring of 64"}},
-		{name: "head behind tail", headr: math.MaxUint64 - 7,
+		{name: "more than the ring", head: 80, want: Error{Pos: 0, Lost: 80, Reason: "80 bytes in a ring of 64"}},
+		{name: "head behind tail", head: math.MaxUint64 - 7,
 			want: Error{Pos: 0, Lost: math.MaxUint64 - 7, Reason: fmt.Sprintf("%d bytes in a ring of 64", uint64(math.MaxUint64-7))}},
 	}
 	for _, tt := range tests {
@@ -179,9 +179,9 @@ func TestCorruptRing(t *testing.T) {
 			c := f.cursor(t)
 			f.write(good)
 			f.write(tt.bad)
-			if tt.headr != 0 {
-				f.head = tt.headr
-				binary.LittleEndian.PutUint64(f.meta[headOff:], tt.headr)
+			if tt.head != 0 {
+				f.head = tt.head
+				binary.LittleEndian.PutUint64(f.meta[headOff:], tt.head)
 			}
 			recs := drain(c)
 			c.Commit()
@@ -191,14 +191,6 @@ func TestCorruptRing(t *testing.T) {
 			}
 			if f.tail() != f.head {
 				t.Errorf("tail %d, head %d: not resynchronised", f.tail(), f.head)
-			}
-			f.head = (f.head + 7) &^ 7
-			f.write(nil)
-			binary.LittleEndian.PutUint64(f.meta[tailOff:], f.head)
-			c = f.cursor(t)
-			f.write(good)
-			if got := drain(c); len(got) != 1 || c.Err() != nil {
-				t.Errorf("after it: %d records, error %v", len(got), c.Err())
 			}
 		})
 	}
