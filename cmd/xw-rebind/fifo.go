@@ -123,7 +123,7 @@ func (f *fifo) connect() {
 	switch {
 	case err == nil:
 		f.fd = fd
-	case !errors.Is(err, errNotReady) || time.Now().After(f.deadline):
+	case !errors.Is(err, errNotReady) || !time.Now().Before(f.deadline):
 		f.err = fmt.Errorf("open control: %q: %w", f.path, err)
 	}
 }

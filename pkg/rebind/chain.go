@@ -34,6 +34,7 @@ type level struct {
 	addr      wire.Opt // absent while unbound
 	gen       uint64
 	announced bool
+	unsure    bool // a command since then was not answered, but may have been carried out
 
 	issued  uint64   // highest generation sent or announced
 	cause   wire.Opt // time of the store since which the level may stand in the wrong place
@@ -125,17 +126,16 @@ func (c *chain) next() (command, bool) {
 			break
 		}
 		want := c.want(j)
-		if l.addr == want && !l.cause.OK {
-			continue
+		switch {
+		case want == l.addr && !want.OK && !l.unsure:
+			c.dismiss(j)
+		case !want.OK:
+			return c.command(unbind, j, want, c.nowhere())
+		case l.cause.OK:
+			return c.command(bind, j, want, l.cause.V)
+		case want != l.addr:
+			return c.command(bind, j, want, above.slot.held.at)
 		}
-		cmd := command{kind: unbind, level: j, watch: l.watch, addr: want, gen: c.generation(j), cause: above.slot.held.at}
-		if want.OK {
-			cmd.kind = bind
-		}
-		if l.cause.OK {
-			cmd.cause = l.cause.V
-		}
-		return cmd, cmd.gen != 0
 	}
 	oldest := -1
 	for j := range c.levels[:len(c.levels)-1] {
@@ -149,6 +149,37 @@ func (c *chain) next() (command, bool) {
 	}
 	l := &c.levels[oldest]
 	return command{kind: read, level: oldest, watch: l.watch, gen: l.gen}, true
+}
+
+// command returns a command that moves level j, not ok when there is no generation left for it.
+func (c *chain) command(k kind, j int, addr wire.Opt, cause uint64) (command, bool) {
+	gen := c.generation(j)
+	return command{kind: k, level: j, watch: c.levels[j].watch, addr: addr, gen: gen, cause: cause}, gen != 0
+}
+
+// nowhere returns since when no level is left at the end of the chain: a slot holds nothing that can be followed, or what
+// it points to is out of reach.
+func (c *chain) nowhere() uint64 {
+	for j := 1; j < len(c.levels); j++ {
+		held := c.levels[j-1].slot.held
+		switch {
+		case c.want(j).OK:
+		case c.pointee(j).OK || !held.value.OK:
+			return c.trouble.since
+		default:
+			return held.until
+		}
+	}
+	return 0
+}
+
+// dismiss ends what level j was waiting for, since it is nowhere. Before, it may have been somewhere.
+func (c *chain) dismiss(j int) {
+	l := &c.levels[j]
+	if since := c.nowhere(); l == c.leaf() && l.cause.OK && l.cause.V < since {
+		c.gap(since, blind, l.cause.V, wire.Some(since), "the leaf was gone before it could be followed")
+	}
+	l.cause = wire.Opt{}
 }
 
 // generation returns one above all that level j and those below it ever had, so that a descent carries one generation
@@ -173,6 +204,9 @@ func (c *chain) sent(cmd command) {
 		l.slot.doubt.asked = l.slot.doubt.hits
 		return
 	}
+	if cmd.kind == unbind {
+		c.dismiss(cmd.level)
+	}
 	l.issued, l.cause = cmd.gen, wire.Opt{}
 	l.slot.early = store{}
 }
@@ -185,6 +219,7 @@ func (c *chain) abandon() {
 		return
 	}
 	c.mark(cmd.level, cmd.cause)
+	c.levels[cmd.level].unsure = true
 	if len(c.strays) == maxStrays {
 		c.strays = append(c.strays[:0], c.strays[1:]...)
 	}
@@ -222,7 +257,7 @@ func (c *chain) bound(j int, b *wire.Bound) (cmd command, old wire.Opt) {
 	}
 	old = l.addr
 	fresh := b.Generation > l.gen || !l.announced
-	l.gen, l.announced = b.Generation, true
+	l.gen, l.announced, l.unsure = b.Generation, true, false
 	l.issued = max(l.issued, l.gen)
 	l.addr = b.Addr
 	switch {

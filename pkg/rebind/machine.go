@@ -5,6 +5,8 @@ package rebind
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
 
 	"xw/pkg/wire"
@@ -19,6 +21,8 @@ const (
 	blind   = "blind"
 	control = "control"
 )
+
+var errNoAnswer = errors.New("no answer from xw-open")
 
 // Memory stands in for the target's memory in tests.
 type Memory interface {
@@ -192,8 +196,7 @@ func (m *Machine) refused(r *wire.ControlRecord) {
 		case unbind:
 			l.addr = wire.Opt{} // asking again would not help
 		case read:
-			l.slot.doubt = doubt{}
-			c.fail(m.now, fmt.Sprintf("reading %s was refused: %s", l.name, r.Reason))
+			c.learn(cmd.level, observation{at: l.slot.doubt.last, until: m.now, reading: true})
 		}
 		m.step(c)
 		return
@@ -270,7 +273,7 @@ func (m *Machine) pass(time uint64) {
 	for _, c := range m.chains {
 		if cmd := c.pending; cmd.kind != none && m.now-cmd.sent > patience {
 			if !c.overdue {
-				m.say("control: %s (watch %d): no answer from xw-open", c.levels[cmd.level].name, cmd.watch)
+				m.say("%s (watch %d) was not moved in time: %v", c.levels[cmd.level].name, cmd.watch, errNoAnswer)
 			}
 			c.overdue = true
 			c.abandon()
@@ -278,7 +281,7 @@ func (m *Machine) pass(time uint64) {
 		}
 		if m.broken != nil && !c.overdue {
 			if since, waiting := c.unmet(); waiting && m.now > since && m.now-since > patience {
-				m.say("%v: %s is no longer followed", m.broken, c.leaf().name)
+				m.say("%s is no longer followed: %v", c.leaf().name, m.broken)
 				c.overdue = true
 			}
 		}
@@ -295,9 +298,7 @@ func (m *Machine) finish(end uint64) {
 		since, waiting := c.unmet()
 		switch {
 		case waiting && end > since && end-since > patience:
-			if m.lost = m.broken; m.lost == nil {
-				m.lost = fmt.Errorf("control: %s: no answer from xw-open", c.leaf().name)
-			}
+			m.lost = fmt.Errorf("%s was not followed to the end: %w", c.leaf().name, cmp.Or(m.broken, errNoAnswer))
 			c.gap(end, control, since, wire.Opt{}, m.lost.Error())
 		case waiting:
 			c.gap(end, blind, since, wire.Some(max(end, since)), "the session ended before the leaf could follow")

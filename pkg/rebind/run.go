@@ -8,6 +8,9 @@ import (
 	"xw/pkg/wire"
 )
 
+// errNotFollowed is the error at the end of a stream whose header was complained about at its start.
+var errNotFollowed = errors.New("no chain was followed")
+
 // Options are what Run may do without.
 type Options struct {
 	Memory Memory                           // see NewMachine
@@ -32,7 +35,8 @@ func Run(in *wire.Reader, out wire.Sink, control io.Writer, opts Options) error 
 	commands := controlStream{w: control}
 	m, unusable := NewMachine(&header.Session, commands.send, opts.Memory, opts.Say)
 	if unusable != nil {
-		opts.Say("%v: no chain is followed", unusable)
+		opts.Say("%v", unusable)
+		unusable = errNotFollowed
 		m = &Machine{}
 	}
 	f := filter{in: in, out: out, machine: m}

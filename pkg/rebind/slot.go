@@ -131,7 +131,7 @@ func (c *chain) learn(j int, o observation) {
 func (c *chain) between(j, stores int, o observation) {
 	if stores > 1 && c.live && c.want(j+1) == c.aim(j+1) {
 		l := &c.levels[j]
-		c.gap(o.at, blind, l.slot.doubt.since, wire.Some(o.until), fmt.Sprintf(
+		c.gap(o.until, blind, l.slot.doubt.since, wire.Some(o.until), fmt.Sprintf(
 			"%d stores to %s between two readings of it: it may have pointed elsewhere", stores, l.name))
 	}
 }
