@@ -231,7 +231,7 @@ type Sample struct {
 	PID        uint32
 	TID        uint32
 	Watch      uint32
-	Generation uint64
+	Generation uint64 // of the binding; 1 for a plain watch, 0 if the binding is unknown
 	Addr       uint64 // armed when the hit came
 	IP         uint64 // as the CPU reported it
 	Origin     uint32 // 0 user, 1 kernel
