@@ -182,6 +182,7 @@ func (r *run) begin(ctx context.Context) (err error) {
 		return err
 	}
 	r.writeBounds()
+	r.writeChecks()
 	r.out.flush()
 	if r.out.err != nil {
 		return r.out.err
@@ -312,6 +313,9 @@ func (r *run) drain(room func() bool) {
 // finish switches the watchpoints off, drains the rest, counts and writes the end.
 func (r *run) finish(ctx context.Context) error {
 	r.pipe.expire(stopLimit)
+	if r.reason != StopExited && r.reason != StopExec {
+		r.writeChecks()
+	}
 	stopErr := r.set.Stop()
 	end := watch.Now()
 	for i := range r.watches {
@@ -328,6 +332,7 @@ func (r *run) finish(ctx context.Context) error {
 	}
 	r.writeCounts()
 	r.writeGaps()
+	r.writeNoHits()
 	info := wire.EndInfo{StopReason: r.reason, EndNS: end, ElapsedNS: end - r.start, ThreadsSeen: uint64(r.set.Info().Threads) + r.set.Born(), Child: r.endChild(ctx)}
 	if r.cause != nil {
 		info.Error = r.cause.Error()
