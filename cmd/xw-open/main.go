@@ -4,6 +4,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"time"
@@ -31,10 +32,16 @@ type flags struct {
 	RingSize    stage.Number   `name:"ring-size" placeholder:"BYTES" help:"Size of each CPU's ring, a power of two of pages; default 4 MiB."`
 	Latency     time.Duration  `name:"latency" placeholder:"D" default:"10ms" help:"Longest time a hit may wait in a ring."`
 	MaxSamplers stage.Number   `name:"max-samplers" placeholder:"N" help:"Refuse to open more than N watchpoints (slots x threads)."`
+	Output      string         `name:"output" short:"o" placeholder:"FILE" help:"Write the stream to FILE instead of standard output."`
+	Rotate      stage.Number   `name:"rotate" placeholder:"SIZE" help:"With -o: begin the next file, FILE.1, FILE.2..., after SIZE bytes; each is a whole stream."`
+	Keep        stage.Number   `name:"keep" placeholder:"N" default:"8" help:"With --rotate: keep the newest N files."`
 	ChildOutput string         `name:"child-output" placeholder:"FILE" help:"Where CMD's standard output goes; default: standard error."`
 	Kill        bool           `name:"kill" help:"End CMD when xw-open stops."`
 	Command     []string       `arg:"" optional:"" name:"cmd" help:"After --: start CMD and watch it from its first instruction."`
 }
+
+// minRotate is several times what the head of a stream takes.
+const minRotate = 1 << 20
 
 // Validate checks what the types of the flags cannot.
 func (f *flags) Validate() error {
@@ -53,6 +60,12 @@ func (f *flags) Validate() error {
 		return errors.New("--ring-size: must be a power of two between a page and 1 GiB")
 	case f.MaxSamplers > 1<<31-1:
 		return errors.New("--max-samplers: too large")
+	case f.Rotate > 0 && f.Output == "":
+		return errors.New("--rotate needs -o FILE")
+	case f.Rotate > 0 && f.Rotate < minRotate:
+		return fmt.Errorf("--rotate: must be at least %d bytes", minRotate)
+	case f.Keep == 0 || f.Keep > 1<<20:
+		return errors.New("--keep: must be between 1 and 1048576")
 	case f.List.Set && f.PID == 0:
 		return errors.New("--list needs --pid N")
 	}
@@ -75,15 +88,18 @@ func open(ctx context.Context, s *stage.Stage, f *flags) error {
 	if len(f.Watch) == 0 {
 		return stage.WithHint(stage.Usagef("nothing to watch: give --watch WATCH"), "xw-open --pid N --list [PATTERN] prints what can be watched by name")
 	}
-	if err := s.BinaryOut("xw-open ... | xw-decode | xw-report, or xw-open ... > trace.xw"); err != nil {
-		return err
-	}
-	if err := s.WatchDownstream(); err != nil {
-		return err
+	if f.Output == "" {
+		if err := s.BinaryOut("xw-open ... | xw-decode | xw-report, or xw-open ... -o trace.xw"); err != nil {
+			return err
+		}
+		if err := s.WatchDownstream(); err != nil {
+			return err
+		}
 	}
 	return session.Run(ctx, session.Config{
 		PID: int(f.PID), Command: f.Command, Watches: f.Watch, Duration: f.Duration, MaxEvents: uint64(f.MaxEvents), MaxRate: uint64(f.MaxRate),
-		Scope: f.Scope, Values: f.Values, Kernel: f.Kernel, Regs: f.Regs, Callchain: f.Callchain, Control: f.Control, RingSize: int(f.RingSize),
+		Scope: f.Scope, Values: f.Values, Kernel: f.Kernel, Regs: f.Regs, Callchain: f.Callchain,
+		Output: f.Output, Rotate: uint64(f.Rotate), Keep: int(f.Keep), Control: f.Control, RingSize: int(f.RingSize),
 		Latency: f.Latency, MaxSamplers: int(f.MaxSamplers), ChildOutput: f.ChildOutput, Kill: f.Kill,
 	}, session.Streams{Out: s.Stdout, In: os.Stdin, Err: os.Stderr, Say: s.Say, Closed: stage.ErrDownstreamClosed, Signal: signalOf})
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"syscall"
 	"time"
 
 	"xw/pkg/launch"
@@ -55,7 +56,7 @@ func (r *run) startCommand() error {
 	var output *os.File
 	if r.cfg.ChildOutput != "" {
 		var err error
-		if output, err = os.Create(r.cfg.ChildOutput); err != nil {
+		if output, err = os.OpenFile(r.cfg.ChildOutput, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, 0o600); err != nil {
 			return fmt.Errorf("open the file for the command's output: %w", err)
 		}
 		cmd.Stdout = output

@@ -10,11 +10,18 @@ import (
 // program exits; a write that blocks for ever cannot be ended otherwise without changing the mode of a descriptor
 // that other processes share.
 type pipe struct {
-	queue chan []byte
+	queue chan job
 	free  chan []byte
 	done  chan struct{}    // closed when the writing goroutine has ended
 	late  <-chan time.Time // nil until expire
 	err   atomic.Pointer[error]
+	count atomic.Uint64 // bytes queued since the last file began
+}
+
+// job is something for the writing goroutine: a block to write, or something to do between blocks.
+type job struct {
+	block []byte
+	do    func() error
 }
 
 // queueBlocks blocks of up to blockSize bytes wait for the reader. With the kernel's 64 KiB for a pipe and the rings that
@@ -27,24 +34,35 @@ const (
 
 // newPipe starts writing to write.
 func newPipe(write func([]byte) (int, error), failed func()) *pipe {
-	p := &pipe{queue: make(chan []byte, queueBlocks), free: make(chan []byte, queueBlocks), done: make(chan struct{})}
+	p := &pipe{queue: make(chan job, queueBlocks), free: make(chan []byte, queueBlocks), done: make(chan struct{})}
 	go func() {
 		defer close(p.done)
-		for block := range p.queue {
+		for j := range p.queue {
 			if p.err.Load() == nil {
-				if _, err := write(block); err != nil {
+				if err := j.run(write); err != nil {
 					p.err.Store(&err)
 					failed()
 				}
 			}
 			select {
-			case p.free <- block[:0]:
+			case p.free <- j.block[:0]:
 			default:
 			}
 		}
 	}()
 	return p
 }
+
+func (j job) run(write func([]byte) (int, error)) error {
+	if j.do != nil {
+		return j.do()
+	}
+	_, err := write(j.block)
+	return err
+}
+
+// written is the number of bytes queued since it was last set to 0.
+func (p *pipe) written() uint64 { return p.count.Load() }
 
 // Write queues a copy of b. It blocks only while the queue is full, which busy tells beforehand, and after expire for
 // no longer than that allows.
@@ -58,11 +76,22 @@ func (p *pipe) Write(b []byte) (int, error) {
 	default:
 		block = make([]byte, 0, blockSize)
 	}
+	if err := p.put(job{block: append(block, b...)}); err != nil {
+		return 0, err
+	}
+	p.count.Add(uint64(len(b)))
+	return len(b), nil
+}
+
+// between has do called when everything before it is written. Its error is one of writing.
+func (p *pipe) between(do func() error) error { return p.put(job{do: do}) }
+
+func (p *pipe) put(j job) error {
 	select {
-	case p.queue <- append(block, b...):
-		return len(b), nil
+	case p.queue <- j:
+		return nil
 	case <-p.late:
-		return 0, ErrNoEnd
+		return ErrNoEnd
 	}
 }
 

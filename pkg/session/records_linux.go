@@ -144,6 +144,10 @@ func (r *run) writeCounts() {
 			c.Missed += t.Missed
 			c.AfterStop += cut + t.Stopped
 		}
+		past := r.past[i]
+		c.Counted -= min(c.Counted, past.Counted)
+		c.Emitted -= min(c.Emitted, past.Emitted)
+		c.Lost -= min(c.Lost, past.Lost)
 		r.out.write(c)
 	}
 }

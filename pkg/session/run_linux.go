@@ -40,7 +40,9 @@ type run struct {
 	pending uint64 // time after the newest drain that brought records; 0 when a round has covered it
 	chains  *chains
 	rate    *rate
-	bounds  []wire.Bound // made and not yet written
+	files   *files        // nil when the stream goes to Out
+	past    []wire.Counts // what the files before the present one have, by watch
+	bounds  []wire.Bound  // made and not yet written
 }
 
 // Run does one session and returns when it is over: nil when the stream has its end record, or its reader has gone.
@@ -159,7 +161,15 @@ func (r *run) begin(ctx context.Context) (err error) {
 	if r.waiter, err = watch.NewWaiter(fds...); err != nil {
 		return err
 	}
-	r.pipe = newPipe(r.io.Out.Write, r.waiter.Wake)
+	write := r.io.Out.Write
+	if r.cfg.Output != "" {
+		if r.files, err = newFiles(r.cfg.Output, r.cfg.Rotate, r.cfg.Keep); err != nil {
+			return err
+		}
+		write = func(b []byte) (int, error) { return r.files.file.Write(b) }
+	}
+	r.past = make([]wire.Counts, len(r.watches))
+	r.pipe = newPipe(write, r.waiter.Wake)
 	r.out = newStream(wire.NewWriter(r.pipe))
 	context.AfterFunc(ctx, r.waiter.Wake)
 	r.rate = newRate(r.cfg.MaxRate, len(r.watches))
@@ -167,12 +177,23 @@ func (r *run) begin(ctx context.Context) (err error) {
 		r.set.Limit(r.cfg.MaxEvents)
 	}
 	r.start = watch.Now()
+	if err := r.writeHead(r.set.NewSources()); err != nil {
+		return err
+	}
+	info := r.set.Info()
+	r.io.Say("ready pid=%d threads=%d watches=%d slots=%d scope=%s values=%s kernel=%s",
+		r.proc.PID(), info.Threads, len(r.watches), r.slots(), info.Scope, info.Values, info.Kernel)
+	return r.release()
+}
+
+// writeHead writes what a reader has to know before the first hit.
+func (r *run) writeHead(sources []watch.Source) error {
 	header, err := r.header()
 	if err != nil {
 		return err
 	}
 	r.out.write(header)
-	for _, src := range r.set.Sources() {
+	for _, src := range sources {
 		r.writeSource(src)
 	}
 	if err := r.writeThreads(); err != nil {
@@ -184,13 +205,7 @@ func (r *run) begin(ctx context.Context) (err error) {
 	r.writeBounds()
 	r.writeChecks()
 	r.out.flush()
-	if r.out.err != nil {
-		return r.out.err
-	}
-	info := r.set.Info()
-	r.io.Say("ready pid=%d threads=%d watches=%d slots=%d scope=%s values=%s kernel=%s",
-		r.proc.PID(), info.Threads, len(r.watches), r.slots(), info.Scope, info.Values, info.Kernel)
-	return r.release()
+	return r.out.err
 }
 
 func (r *run) slots() int {
@@ -223,6 +238,7 @@ func (r *run) loop(ctx context.Context) {
 			r.hurry(room)
 		}
 		r.limitRate()
+		r.maybeRotate()
 		switch {
 		case r.pipe.failure() != nil, r.out.err != nil:
 			r.stopWriting()
@@ -288,6 +304,10 @@ const inFlight = 20 * time.Microsecond
 // drain takes what the rings hold into the stream, with a round record when the rings were emptied and there is
 // something that an earlier round has not covered.
 func (r *run) drain(room func() bool) {
+	for _, src := range r.set.NewSources() {
+		r.out.endChunk()
+		r.writeSource(src)
+	}
 	t := watch.Now() - uint64(inFlight)
 	brought := false
 	whole, err := r.set.Drain(room, func(cpu int, rec []byte) {
@@ -340,6 +360,9 @@ func (r *run) finish(ctx context.Context) error {
 	r.out.write(&wire.End{Info: info})
 	r.out.flush()
 	err := r.pipe.close()
+	if r.files != nil && err == nil {
+		err = r.files.close()
+	}
 	switch {
 	case r.reason == StopDownstream, errors.Is(err, r.io.Closed):
 		return nil

@@ -22,6 +22,9 @@ type Config struct {
 	Kernel      string
 	Regs        bool
 	Callchain   bool
+	Output      string // file for the stream, instead of Out; "" for none
+	Rotate      uint64 // bytes after which the next of a row of files is begun; 0 for one file
+	Keep        int    // how many files of the row are kept
 	Control     string // path of the control FIFO; "" for none
 	RingSize    int
 	Latency     time.Duration

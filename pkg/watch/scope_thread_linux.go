@@ -286,6 +286,7 @@ func (c *threadScope) retire(t *threadEvents) error {
 
 // drop closes a thread's events and ring.
 func (c *threadScope) drop(t *threadEvents) {
+	c.set.forget(append(t.slots, t.ring.owner)...)
 	for _, e := range t.slots {
 		e.close()
 	}

@@ -31,6 +31,7 @@ type Set struct {
 	early   []record          // drained while arming, for the first Drain
 	limit   limit
 	plain   [MaxSlots]plainCount // what came as the watchpoint's own samples
+	fresh   []uint64             // ids in sources that NewSources has not told
 	born    uint64               // threads of the target that began since
 
 	woke      bool
@@ -164,7 +165,17 @@ func (s *Set) openOutput(cpu int, immediate bool, ring *event) (*event, error) {
 }
 
 // source remembers what an event's records look like.
-func (s *Set) source(e *event, src Source) { s.sources[e.id] = src }
+func (s *Set) source(e *event, src Source) {
+	s.sources[e.id] = src
+	s.fresh = append(s.fresh, e.id)
+}
+
+// forget drops what is known of events that are closed, after their last record was drained.
+func (s *Set) forget(events ...*event) {
+	for _, e := range events {
+		delete(s.sources, e.id)
+	}
+}
 
 // ring returns the event that owns the ring of a CPU.
 func (s *Set) ring(cpu int) *event {
@@ -241,6 +252,22 @@ func (s *Set) Info() Info { return s.info }
 
 // Sources lists the events whose records a drain may bring, one entry for each kind of event.
 func (s *Set) Sources() []Source {
+	ids := make([]uint64, 0, len(s.sources))
+	for id := range s.sources {
+		ids = append(ids, id)
+	}
+	return s.describe(ids)
+}
+
+// NewSources lists those that were opened since the last call.
+func (s *Set) NewSources() []Source {
+	ids := s.fresh
+	s.fresh = nil
+	return s.describe(ids)
+}
+
+// describe groups events by what their records look like.
+func (s *Set) describe(ids []uint64) []Source {
 	type key struct {
 		role               string
 		slot               int
@@ -248,10 +275,14 @@ func (s *Set) Sources() []Source {
 	}
 	byKey := map[key]int{}
 	var list []Source
-	for id, src := range s.sources {
-		k := key{src.Role, src.Slot, src.SampleType, src.RegsUser, src.RegsIntr}
-		i, ok := byKey[k]
+	for _, id := range ids {
+		src, ok := s.sources[id]
 		if !ok {
+			continue
+		}
+		k := key{src.Role, src.Slot, src.SampleType, src.RegsUser, src.RegsIntr}
+		i, known := byKey[k]
+		if !known {
 			i = len(list)
 			byKey[k] = i
 			src.IDs = nil
@@ -350,6 +381,16 @@ func (s *Set) totals(slot int, count, lost uint64, t tally) Totals {
 		Counted: t.Hits + own + missed, Emitted: t.Emitted + own, Lost: t.Failed, Stopped: t.Stopped,
 		Foreign: t.Foreign + foreign, Missed: missed, LostKnown: true,
 	}
+}
+
+// Lost is how many records of a slot the rings had no room for so far.
+func (s *Set) Lost(slot int) (uint64, error) {
+	if s.progs != nil {
+		t, err := s.progs.tally(slot)
+		return t.Failed, err
+	}
+	_, lost, err := s.scope.count(slot)
+	return lost, err
 }
 
 // Close releases everything. It may be called at any time, also after a failed Open.
