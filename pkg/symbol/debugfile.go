@@ -21,15 +21,18 @@ const debugDir = "/usr/lib/debug"
 // ROOT/usr/lib/debug/.build-id/xx/yyyy.debug by build id, then the file that .gnu_debuglink names, in the directory of
 // path, in its .debug directory, and under ROOT/usr/lib/debug. path is where f itself is, as its own mount namespace
 // has it; root is how that namespace is reached: "" or "/proc/PID/root". A candidate with another build id, or without
-// one and with another checksum, is not used. It returns the debug file's path, "" if there is none.
+// one and with another checksum, is not used. Split objects are then looked for from the same places. It returns the debug
+// file's path, "" if there is none.
 func (f *File) LoadDebug(root, path string) string {
 	if f.debug != nil {
-		return ""
+		return f.debugPath
 	}
+	f.root, f.path = root, path
 	id := f.BuildID()
 	link, crc := f.debugLink()
 	for _, c := range debugCandidates(path, id, link) {
 		if f.tryDebug(filepath.Join(root, c), id, crc) == nil {
+			f.debugPath = c
 			return c
 		}
 	}
@@ -81,8 +84,8 @@ func (f *File) tryDebug(path string, id []byte, crc uint32) error {
 		file.Close()
 		return err
 	}
-	f.debug, f.closer = im, file
-	f.symsRead, f.syms, f.symsErr, f.funcs = false, nil, nil, nil
+	f.debug, f.closers = im, append(f.closers, file)
+	f.symsRead, f.syms, f.symsErr, f.funcs, f.dwarf = false, nil, nil, nil, nil
 	return nil
 }
 
@@ -106,11 +109,18 @@ func belongs(im *image, id []byte, crc uint32) error {
 // openRegular opens a regular file for reading. Anything else at that path, a FIFO that would block for ever above
 // all, is an error.
 func openRegular(path string) (*os.File, int64, error) {
+	info, err := os.Stat(path) // opening some devices has effects
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("open: %q: not a regular file", path)
+	}
+	if err != nil {
+		return nil, 0, err
+	}
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, 0, err
 	}
-	info, err := file.Stat()
+	info, err = file.Stat()
 	if err == nil && !info.Mode().IsRegular() {
 		err = fmt.Errorf("open: %q: not a regular file", path)
 	}

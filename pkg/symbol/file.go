@@ -12,6 +12,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"xw/pkg/symbol/internal/debuginfo"
 )
 
 // pageSize is the smallest unit of a mapping on x86-64.
@@ -20,14 +22,20 @@ const pageSize = 4096
 // File is one ELF file, with its separate debug file if LoadDebug found one. Tables are read when first asked for.
 // A File is not safe for concurrent use.
 type File struct {
-	image    *image
-	debug    *image    // separate debug file, nil if there is none
-	closer   io.Closer // of the debug file
-	syms     []rawSym  // all tables together, without duplicates
-	symsErr  error
-	symsRead bool
-	funcs    []rawSym // code symbols by address
-	sizedEnd []uint64 // sizedEnd[i]: highest end of a symbol with a size among funcs[:i+1]
+	image     *image
+	debug     *image // separate debug file, nil if there is none
+	root      string // how the file's mount namespace is reached
+	path      string // of the file, in that namespace; "" if not told
+	debugPath string // of the separate debug file, likewise
+	closers   []io.Closer
+	dwarf     *debuginfo.Data
+	goLines   *goTable // of a Go program, nil for others
+	goRead    bool
+	syms      []rawSym // all tables together, without duplicates
+	symsErr   error
+	symsRead  bool
+	funcs     []rawSym // code symbols by address
+	sizedEnd  []uint64 // sizedEnd[i]: highest end of a symbol with a size among funcs[:i+1]
 }
 
 // Open reads the headers of the ELF file in r, which holds size bytes and must stay open while the File is in use.
@@ -41,13 +49,16 @@ func Open(r io.ReaderAt, size int64) (*File, error) {
 	return &File{image: im}, nil
 }
 
-// Close releases the separate debug file. The reader given to Open stays with the caller.
+// Close closes the files that f opened: debug files. The reader given to Open stays with the caller.
 func (f *File) Close() error {
-	if f.closer == nil {
-		return nil
+	if f.dwarf != nil {
+		f.dwarf.Close()
 	}
-	err := f.closer.Close()
-	f.closer = nil
+	var err error
+	for _, c := range f.closers {
+		err = errors.Join(err, c.Close())
+	}
+	f.closers = nil
 	return err
 }
 
@@ -188,6 +199,8 @@ func (f *File) bias(start, offset uint64, suits func(elf.ProgFlag) bool) (uint64
 	}
 	return found[0], nil
 }
+
+func isText(p *elf.ProgHeader) bool { return p.Type == elf.PT_LOAD && p.Flags&elf.PF_X != 0 }
 
 // Segment returns the protection bits of the loadable segment that holds an ELF address, ok false if none does.
 func (f *File) Segment(addr uint64) (prot uint32, ok bool) {

@@ -1,0 +1,222 @@
+package debuginfo
+
+import (
+	"cmp"
+	"debug/dwarf"
+	"iter"
+	"math"
+	"slices"
+	"sort"
+)
+
+// Bounds on one unit's scopes; a unit of a million lines has about as many.
+const (
+	maxScopes = 2 << 20
+	maxDepth  = 4096 // of nested entries
+)
+
+// scope is a function or an inlined call that has code of its own.
+type scope struct {
+	off      int64 // of its entry in .debug_info
+	parent   int32 // index of the scope around it, -1 for none
+	inlined  bool
+	callFile uint32 // where it was called, for an inlined call
+	callLine uint32
+}
+
+// scopeSpan is a part of a scope's code.
+type scopeSpan struct {
+	span
+	scope int32
+}
+
+// scopeTable holds the scopes of one unit, each before those inside of it.
+type scopeTable struct {
+	scopes []scope
+	spans  []scopeSpan // by lo
+	maxEnd []uint64    // maxEnd[i]: highest end among spans[:i+1]
+}
+
+// around yields the parts of scopes that hold an address.
+func (t *scopeTable) around(pc uint64) iter.Seq[scopeSpan] {
+	return func(yield func(scopeSpan) bool) {
+		n := sort.Search(len(t.spans), func(i int) bool { return t.spans[i].lo > pc })
+		for i := n - 1; i >= 0 && t.maxEnd[i] > pc; i-- {
+			if t.spans[i].hi > pc && !yield(t.spans[i]) {
+				return
+			}
+		}
+	}
+}
+
+// innermost returns the index of the innermost scope around an address, -1 if there is none. Entries nest, so that of
+// the scopes around one address the innermost comes last.
+func (t *scopeTable) innermost(pc uint64) int32 {
+	best := int32(-1)
+	for s := range t.around(pc) {
+		best = max(best, s.scope)
+	}
+	return best
+}
+
+// start returns where the part of a scope's code that holds pc begins.
+func (t *scopeTable) start(scope int32, pc uint64) uint64 {
+	for s := range t.around(pc) {
+		if s.scope == scope {
+			return s.lo
+		}
+	}
+	return pc
+}
+
+// readScopes walks all entries of u, the full unit of the skeleton sk.
+func (u *unit) readScopes(sk *skeleton) *scopeTable {
+	w := &walker{u: u, sk: sk, t: &scopeTable{}}
+	if abbrevs := u.table(); abbrevs != nil {
+		w.walk(u.obj.cursor(".debug_info", u.first), abbrevs)
+	}
+	slices.SortStableFunc(w.t.spans, func(a, b scopeSpan) int { return cmp.Compare(a.lo, b.lo) })
+	w.t.maxEnd = make([]uint64, len(w.t.spans))
+	var end uint64
+	for i, s := range w.t.spans {
+		end = max(end, s.hi)
+		w.t.maxEnd[i] = end
+	}
+	return w.t
+}
+
+type walker struct {
+	u, sk *unit
+	t     *scopeTable
+	stack []int32 // the scope around the entries of each level
+}
+
+func (w *walker) walk(c *cursor, table *abbrevs) {
+	current := int32(-1)
+	for c.err == nil && c.offset() < w.u.end && len(w.t.spans) < maxScopes {
+		off := c.offset()
+		code := c.uleb()
+		if code == 0 { // the end of the current level
+			if len(w.stack) == 0 {
+				return
+			}
+			current = w.stack[len(w.stack)-1]
+			w.stack = w.stack[:len(w.stack)-1]
+			continue
+		}
+		a := table.get(code)
+		if a == nil {
+			return
+		}
+		inner := current
+		switch {
+		case a.tag == dwarf.TagSubprogram || a.tag == dwarf.TagInlinedSubroutine:
+			inner = w.function(c, a, off, current)
+		case a.fixed >= 0:
+			c.skip(uint64(a.fixed))
+		default:
+			for i := range a.attrs {
+				w.u.readValue(c, a.attrs[i].form, a.attrs[i].implicit)
+			}
+		}
+		if a.children {
+			if len(w.stack) >= maxDepth {
+				return
+			}
+			w.stack = append(w.stack, current)
+			current = inner
+		}
+	}
+}
+
+// function reads a subprogram or an inlined call and returns the scope of its children: its own when it has code.
+func (w *walker) function(c *cursor, a *abbrev, off int64, parent int32) int32 {
+	var low, high, ranges value
+	s := scope{off: off, parent: parent, inlined: a.tag == dwarf.TagInlinedSubroutine}
+	for i := range a.attrs {
+		v := w.u.readValue(c, a.attrs[i].form, a.attrs[i].implicit)
+		switch a.attrs[i].name {
+		case dwarf.AttrLowpc:
+			low = v
+		case dwarf.AttrHighpc:
+			high = v
+		case dwarf.AttrRanges:
+			ranges = v
+		case dwarf.AttrCallFile:
+			s.callFile = uint32(min(v.n, math.MaxUint32))
+		case dwarf.AttrCallLine:
+			s.callLine = uint32(min(v.n, math.MaxUint32))
+		}
+	}
+	if c.err != nil {
+		return parent
+	}
+	spans := w.u.spans(w.sk, low, high, ranges)
+	if len(spans) == 0 {
+		return parent
+	}
+	index := int32(len(w.t.scopes))
+	w.t.scopes = append(w.t.scopes, s)
+	for _, p := range spans {
+		w.t.spans = append(w.t.spans, scopeSpan{p, index})
+	}
+	return index
+}
+
+// maxOrigins bounds how many entries a name is looked for in: an inlined call refers to its abstract instance, that to
+// a declaration.
+const maxOrigins = 8
+
+// funcName returns the name of the function that the entry at off stands for: its linkage name where there is one, else
+// the plain name in the source, else "".
+func (u *unit) funcName(off int64) string {
+	plain := ""
+	for range maxOrigins {
+		var name, linkage, origin value
+		_, ok := u.entry(off, func(a *attribute, v value) {
+			switch a.name {
+			case dwarf.AttrName:
+				name = v
+			case dwarf.AttrLinkageName, attrMIPSLinkageName:
+				linkage = v
+			case dwarf.AttrAbstractOrigin, dwarf.AttrSpecification:
+				origin = v
+			}
+		})
+		if !ok {
+			break
+		}
+		if s := u.str(linkage); s != "" {
+			return s
+		}
+		if plain == "" {
+			plain = u.str(name)
+		}
+		if u, off = u.target(origin); u == nil {
+			break
+		}
+	}
+	return plain
+}
+
+// target returns the unit and the offset of the entry that a reference points to, nil if it points to none.
+func (u *unit) target(v value) (*unit, int64) {
+	if v.n > math.MaxInt64/2 {
+		return nil, 0
+	}
+	off := int64(v.n)
+	switch v.form {
+	case formRef1, formRef2, formRef4, formRef8, formRefUdata:
+		if off += u.off; off < u.first || off >= u.end {
+			return nil, 0
+		}
+		return u, off
+	case formRefAddr:
+		return u.obj.unitAt(off), off
+	case formGNURefAlt, formRefSup4, formRefSup8:
+		if alt := u.obj.supplement(); alt != nil {
+			return alt.unitAt(off), off
+		}
+	}
+	return nil, 0
+}
