@@ -15,9 +15,9 @@ type chain struct {
 
 	// live is false until the stream has shown the chain as xw-open armed it: until then nothing can be amiss.
 	live    bool
-	pending command   // sent and not yet answered
-	strays  []command // given up, the answer may yet come
-	overdue bool      // a person was told that control does not work
+	pending command // sent and not yet answered
+	stray   command // the last one that was given up: its answer may yet come
+	overdue bool    // a person was told that control does not work
 	trouble trouble
 	missed  uint64      // ns, the latest time of a store that may not have been seen
 	gaps    []*wire.Gap // to be written out
@@ -48,9 +48,6 @@ type trouble struct {
 	since  uint64
 	detail string
 }
-
-// maxStrays bounds the commands that are remembered after their answer was given up.
-const maxStrays = 8
 
 // leaf returns the last level.
 func (c *chain) leaf() *level { return &c.levels[len(c.levels)-1] }
@@ -220,25 +217,18 @@ func (c *chain) abandon() {
 	}
 	c.mark(cmd.level, cmd.cause)
 	c.levels[cmd.level].unsure = true
-	if len(c.strays) == maxStrays {
-		c.strays = append(c.strays[:0], c.strays[1:]...)
-	}
-	c.strays = append(c.strays, cmd)
+	c.stray = cmd
 }
 
-// answered returns the command that an announcement of generation gen for level j answers.
-func (c *chain) answered(j int, gen uint64) (cmd command, ours bool) {
-	if p := c.pending; p.kind != none && p.level == j && gen >= p.gen {
-		c.pending = command{}
-		return p, gen == p.gen
-	}
-	for i, s := range c.strays {
-		if s.level == j && s.gen == gen {
-			c.strays = append(c.strays[:i], c.strays[i+1:]...)
-			return s, true
+// answered returns the command that an announcement of generation gen for level j answers, if there is one.
+func (c *chain) answered(j int, gen uint64) command {
+	for _, waiting := range []*command{&c.pending, &c.stray} {
+		if cmd := *waiting; cmd.kind != none && cmd.level == j && cmd.gen == gen {
+			*waiting = command{}
+			return cmd
 		}
 	}
-	return command{}, false
+	return command{}
 }
 
 // bound takes an announcement for level j and returns the command that it answers, if there is one that moved the
@@ -248,13 +238,7 @@ func (c *chain) bound(j int, b *wire.Bound) (cmd command, old wire.Opt) {
 	if b.Generation < l.gen {
 		return command{}, wire.Opt{}
 	}
-	cmd, ours := c.answered(j, b.Generation)
-	if !ours && cmd.moves() { // overtaken by a command of another xw-rebind
-		c.mark(cmd.level, cmd.cause)
-	}
-	if !ours {
-		cmd = command{}
-	}
+	cmd = c.answered(j, b.Generation)
 	old = l.addr
 	fresh := b.Generation > l.gen || !l.announced
 	l.gen, l.announced, l.unsure = b.Generation, true, false

@@ -109,10 +109,18 @@ func TestScenarios(t *testing.T) {
 			`bind 2 gen 2 at 0x6028 cause 10
 			 unbind 2 gen 3 cause 10
 			 rebind 2 gen 2 cause 10`},
-		{"another xw-rebind was faster",
-			[]wire.Record{hitAt(10*ms, 1, 0x2010, 0x6000), boundAt(11*ms, 2, 5, 0x7028, wire.Opt{})},
+		{"another xw-rebind was faster: ours is stale",
+			[]wire.Record{hitAt(10*ms, 1, 0x2010, 0x6000), boundAt(11*ms, 2, 5, 0x7028, wire.Opt{}),
+				refusal(t, 11*ms, &wire.Bind{Watch: 2, Generation: 2, Addr: 0x6028, CauseTime: 10 * ms}),
+				hitAt(20*ms, 1, 0x2010, 0x6000)},
 			`bind 2 gen 2 at 0x6028 cause 10
-			 bind 2 gen 6 at 0x6028 cause 10`},
+			 unbind 2 gen 6 cause 10`},
+		{"stores before the answer, out of order",
+			[]wire.Record{hitAt(10*ms, 0, 0x1000, 0x3000), hitAt(12*ms, 1, 0x3010, 0x7000), hitAt(11*ms, 1, 0x3010, 0x6000),
+				&wire.Bound{Time: 13 * ms, Watch: 1, Generation: 2, Addr: wire.Some(0x3010), Value: wire.Some(0x7000), Start: 10 * ms}},
+			`bind 1 gen 2 at 0x3010 cause 10
+			 bind 2 gen 2 at 0x7028 cause 10
+			 rebind 1 gen 2 cause 10`},
 		{"an answer after it was given up",
 			[]wire.Record{hitAt(10*ms, 1, 0x2010, 0x6000), &wire.Comm{Time: 3000 * ms}, boundAt(3001*ms, 2, 2, 0x6028, wire.Opt{}),
 				boundAt(3002*ms, 2, 3, 0x6028, wire.Opt{})},
