@@ -67,9 +67,6 @@ func NewMachine(s *wire.Session, send func(wire.Record) error, memory Memory,
 	return m, nil
 }
 
-// Chains returns the number of chains.
-func (m *Machine) Chains() int { return len(m.chains) }
-
 // Lost returns nil while the chains were followed as far as it depends on control, else the first reason why not.
 func (m *Machine) Lost() error { return m.lost }
 
