@@ -13,7 +13,9 @@ import (
 
 // renderModel reads the stream into a model and renders that when the stream ends.
 func renderModel(ctx context.Context, f *flags, s *stage.Stage, header *wire.Header, in *input, out *output) error {
-	m, err := report.New(header, report.Options{Op: f.Op})
+	symbols := report.NewSymbols(&header.Session, f.Symfs)
+	defer symbols.Close()
+	m, err := report.New(header, report.Options{Symbols: symbols, Op: f.Op})
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"testing"
 
 	"xw/pkg/insn"
@@ -14,8 +15,8 @@ type step struct {
 
 func TestAccesses(t *testing.T) {
 	const rep, after = 0x400, 0x402
-	repMovsb := []byte{0x90, 0x90, 0x90, 0xf3, 0xa4, 0x90, 0x90} // rep movsb at rep
-	store := []byte{0x88, 0x47, 0xff, 0x48, 0xff, 0xc7, 0x90}    // mov [rdi-1],al before it, inc rdi at it
+	repMovsb := append(nops(16), 0xf3, 0xa4, 0x90, 0x90)                // rep movsb at rep
+	store := append(nops(13), 0x88, 0x47, 0xff, 0x48, 0xff, 0xc7, 0x90) // mov [rdi-1],al before it, inc rdi at it
 	copyOf := func(n uint64) []step {
 		var out []step
 		for i := range n {
@@ -57,8 +58,8 @@ func TestAccesses(t *testing.T) {
 			s.Watches[0].Slots = []wire.Slot{{Addr: 0x1000, Len: 8}, {Addr: 0x1008, Len: 8}}
 		})
 		if test.code != nil {
-			m.Add(&wire.Code{IP: rep, Start: rep - 3, Bin: test.code})
-			m.Add(&wire.Code{IP: after, Start: rep - 3, Bin: test.code})
+			m.Add(&wire.Code{IP: rep, Start: rep - 16, Bin: test.code})
+			m.Add(&wire.Code{IP: after, Start: rep - 16, Bin: test.code})
 		}
 		for i, s := range test.steps {
 			x := hit(uint64(i), 7, s.ip, 1)
@@ -113,3 +114,5 @@ func TestAccessesNeedRegisters(t *testing.T) {
 		t.Errorf("x watch: %v accesses, op %s", w.Accesses, w.Sites[0].Op)
 	}
 }
+
+func nops(n int) []byte { return bytes.Repeat([]byte{0x90}, n) }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"xw/pkg/wire"
@@ -19,6 +20,7 @@ type bindings struct {
 
 	// since is when the pointer above was written, of a re-binding that has not been answered.
 	since   wire.Opt
+	reason  string // why it has not, if somebody said so
 	pending uint64 // its generation
 
 	blind blindness
@@ -31,8 +33,9 @@ type bindings struct {
 type binding struct {
 	generation uint64
 	addr       wire.Opt
-	start      uint64 // before the first ioctl
-	bound      uint64 // after the last
+	start      uint64   // before the first ioctl
+	bound      uint64   // after the last
+	value      wire.Opt // what was read after arming
 	to         wire.Opt
 	known      bool // a bound record told of it
 	errno      uint32
@@ -83,20 +86,20 @@ func (w *watch) bound(r *wire.Bound) {
 		b.fold(r)
 	} else if e := &b.list[i]; e.known && e.errno == 0 {
 		b.answered = true // to a read
-		if !w.before.values[0].OK {
-			w.before.values[0] = r.Value
+		if !w.slots[0].value.OK {
+			w.slots[0].value, w.slots[0].since = r.Value, r.Time
 		}
 		return
 	} else {
-		e.addr, e.start, e.bound, e.errno, e.known = r.Addr, r.Start, r.Time, r.Errno, true
+		e.addr, e.value, e.start, e.bound, e.errno, e.known = r.Addr, r.Value, r.Start, r.Time, r.Errno, true
 		if i > 0 && !b.list[i-1].to.OK {
 			b.list[i-1].to = wire.Some(r.Start)
 		}
 	}
 	b.arm(r)
-	w.before.values[0] = wire.Opt{}
+	w.slots[0].value, w.slots[0].since = wire.Opt{}, r.Time
 	if r.Errno == 0 {
-		w.before.values[0] = r.Value
+		w.slots[0].value = r.Value
 	}
 }
 
@@ -114,17 +117,16 @@ func (b *bindings) fold(r *wire.Bound) {
 // arm ends the blind interval that r answers, or begins one if the kernel refused the address.
 func (b *bindings) arm(r *wire.Bound) {
 	if r.Errno != 0 {
-		if !b.since.OK {
-			b.since, b.pending = wire.Some(r.Start), r.Generation
-		}
+		b.lose(r.Start, "")
+		b.pending = max(b.pending, r.Generation)
 		return
 	}
 	b.armed = r.Addr
 	if b.since.OK && b.pending <= r.Generation {
 		if r.Addr.OK {
-			b.blind.add(interval{from: b.since.V, to: r.Time})
+			b.blind.add(interval{from: b.since.V, to: r.Time, detail: b.reason})
 		}
-		b.since = wire.Opt{}
+		b.since, b.reason = wire.Opt{}, ""
 	}
 }
 
@@ -133,21 +135,49 @@ func (w *watch) rebind(r *wire.Rebind) {
 	b := &w.bind
 	if !r.New.OK { // nothing to watch any more
 		if b.since.OK && b.pending <= r.Generation {
-			b.since = wire.Opt{}
+			b.since, b.reason = wire.Opt{}, ""
 		}
 		return
 	}
 	b.rebinds++
 	if i, ok := b.find(r.Generation); ok { // its bound came first
 		if e := &b.list[i]; e.known && e.errno == 0 && e.addr.OK {
-			b.blind.add(interval{from: r.CauseTime, to: e.bound})
+			b.blind.add(interval{from: r.CauseTime, to: e.bound, detail: w.meanwhile(r, e)})
 			return
 		}
 	}
-	if !b.since.OK {
-		b.since = wire.Some(r.CauseTime)
-	}
+	b.lose(r.CauseTime, "")
 	b.pending = max(b.pending, r.Generation)
+}
+
+// lose says that the level is not armed where it should be, from t until the next bound.
+func (b *bindings) lose(t uint64, reason string) {
+	if !b.since.OK || t < b.since.V {
+		b.since = wire.Some(t)
+	}
+	b.reason = cmp.Or(b.reason, reason)
+}
+
+// pointed is the last write of a pointer: the time, the pointer and the bytes of the leaf that it leads to.
+type pointed struct {
+	time           uint64
+	pointer, child wire.Opt
+}
+
+// meanwhile says what became of the leaf's bytes from the write of the pointer until the leaf was armed at its new place.
+// The bytes at both times do not tell what was written in between.
+func (w *watch) meanwhile(r *wire.Rebind, e *binding) string {
+	if w.parent == nil {
+		return ""
+	}
+	p := &w.parent.pointed
+	switch {
+	case p.time != r.CauseTime || !p.child.OK || !e.value.OK || !p.pointer.OK || p.pointer.V+uint64(w.Offset) != r.New.V:
+		return ""
+	case p.child == e.value:
+		return "no net change while blind"
+	}
+	return fmt.Sprintf("%s stood there when the pointer was written, and %s when the watch was armed", Hex(p.child), Hex(e.value))
 }
 
 // interval is a span of time in which a watch was blind.

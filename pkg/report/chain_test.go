@@ -79,6 +79,8 @@ func TestBlindTime(t *testing.T) {
 			records: []wire.Record{pointerHit(100, 0x5000)}},
 		{name: "value unknown and nobody asked", blind: 900, longest: 900, gaps: 1,
 			records: []wire.Record{&wire.Sample{Time: 100, Generation: 1, Addr: 0x100}}},
+		{name: "xw-rebind gave up", blind: 800, longest: 800, gaps: 1,
+			records: []wire.Record{&wire.Gap{Reason: gapBlind, Watch: wire.Some(1), From: wire.Some(200), Detail: "no answer"}}},
 		{name: "told of twice", rebinds: 1, blind: 60, longest: 60, gaps: 1,
 			records: []wire.Record{pointerHit(100, 0x6000), rebinding(100, 2, 0x6010), rebound(150, 2, 0x6010),
 				&wire.Gap{Reason: gapBlind, Watch: wire.Some(1), From: wire.Some(90), To: wire.Some(150), Detail: "no net change while blind"}}},
@@ -99,6 +101,33 @@ func TestBlindTime(t *testing.T) {
 			if g.Kind != gapBlind || g.Watch != num(1) || !g.FromNS.OK || !g.ToNS.OK {
 				t.Errorf("%s: gap %+v", test.name, g)
 			}
+		}
+	}
+}
+
+// TestMeanwhile: what the leaf's bytes at both ends of a blind interval tell.
+func TestMeanwhile(t *testing.T) {
+	for _, test := range []struct {
+		child, bound wire.Opt
+		cause        uint64
+		want         Text
+	}{
+		{wire.Some(5), wire.Some(5), 100, "no net change while blind"},
+		{wire.Some(5), wire.Some(6), 100, "0x5 stood there when the pointer was written, and 0x6 when the watch was armed"},
+		{wire.Opt{}, wire.Some(5), 100, ""},
+		{wire.Some(5), wire.Opt{}, 100, ""},
+		{wire.Some(5), wire.Some(5), 90, ""}, // an earlier write was the cause: what it led to was not looked at
+	} {
+		m := chainModel(t)
+		write := pointerHit(100, 0x6000)
+		write.Child = test.child
+		m.Add(write)
+		answer := rebound(150, 2, 0x6010)
+		answer.Value = test.bound
+		m.Add(answer)
+		m.Add(rebinding(test.cause, 2, 0x6010))
+		if gaps := endChain(m).Gaps; len(gaps) != 1 || gaps[0].Detail != test.want {
+			t.Errorf("%+v: gaps %+v", test, gaps)
 		}
 	}
 }

@@ -142,13 +142,14 @@ func (m *Model) blindTime(w *watch) (total, longest uint64) {
 func (m *Model) openBlind(w *watch) (interval, bool) {
 	end := m.until()
 	if w.bind.since.OK {
-		return interval{from: w.bind.since.V, to: end, detail: "the watch was not moved to where the pointer points"}, true
+		reason := cmp.Or(w.bind.reason, "the watch was not moved to where the pointer points")
+		return interval{from: w.bind.since.V, to: end, detail: reason}, true
 	}
-	if !m.done || !w.Parent.OK || w.Parent.V >= uint64(len(m.watches)) {
+	parent := w.parent
+	if !m.done || parent == nil {
 		return interval{}, false
 	}
-	parent := m.watches[w.Parent.V]
-	if value := parent.before.values[0]; value.OK {
+	if value := parent.slots[0].value; value.OK {
 		stale := parent.bind.changed.OK && w.bind.armed.OK && w.bind.armed.V != value.V+uint64(w.Offset)
 		return interval{from: parent.bind.changed.V, to: end, detail: "the pointer changed and the watch was not moved"}, stale
 	}

@@ -18,6 +18,8 @@ const (
 	gapPaused        = "paused"
 	gapCountMismatch = "count_mismatch"
 	gapControl       = "control"
+
+	gapChangedWithoutHit = "changed_without_hit"
 )
 
 // gapList keeps the first MaxEntries gaps that records told of, and of the others their number by kind.
@@ -111,8 +113,13 @@ func (m *Model) Malformed(err error) {
 
 // gap takes a gap record. A blind interval that the records of the re-binding tell of too is one.
 func (m *Model) gap(r *wire.Gap) {
-	if r.Reason == gapBlind && r.Watch.OK && r.From.OK && r.To.OK && r.Watch.V < uint64(len(m.watches)) {
-		m.watches[r.Watch.V].bind.blind.add(interval{from: r.From.V, to: r.To.V, detail: r.Detail})
+	if r.Reason == gapBlind && r.Watch.OK && r.From.OK && r.Watch.V < uint64(len(m.watches)) {
+		b := &m.watches[r.Watch.V].bind
+		if r.To.OK {
+			b.blind.add(interval{from: r.From.V, to: r.To.V, detail: r.Detail})
+		} else {
+			b.lose(r.From.V, r.Detail)
+		}
 		return
 	}
 	m.gaps.add(Gap{Kind: Text(r.Reason), Count: Num(r.Count), Watch: Num(r.Watch), Detail: Text(r.Detail),

@@ -59,6 +59,11 @@ func New(h *wire.Header, opts Options) (*Model, error) {
 	for i := range h.Session.Watches {
 		m.watches = append(m.watches, newWatch(&m.session.Watches[i], uint64(i)))
 	}
+	for _, w := range m.watches {
+		if w.Parent.OK && w.Parent.V < uint64(len(m.watches)) {
+			w.parent = m.watches[w.Parent.V]
+		}
+	}
 	for _, n := range h.Session.Notes {
 		m.notes.add(n)
 	}
@@ -134,6 +139,11 @@ func (m *Model) addSight(rec wire.Record) {
 		m.see(r.Time)
 		if w := m.watch(r.Watch, "rebind"); w != nil {
 			w.rebind(r)
+		}
+	case *wire.Check:
+		m.see(r.Time)
+		if w := m.watch(r.Watch, "check"); w != nil {
+			m.check(w, r)
 		}
 	case *wire.Counts:
 		m.see(r.Time)

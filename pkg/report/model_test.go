@@ -252,6 +252,51 @@ func TestManyGapsAreFolded(t *testing.T) {
 	}
 }
 
+// TestChangedWithoutHit: the bytes before the first hit and after the last one.
+func TestChangedWithoutHit(t *testing.T) {
+	check := func(time uint64, hits, value wire.Opt) wire.Record {
+		return &wire.Check{Time: time, Addr: 0x1000, Hits: hits, Value: value}
+	}
+	n := wire.Some
+	for _, test := range []struct {
+		name    string
+		records []wire.Record
+		want    string // yes, no or ""
+		from    uint64
+	}{
+		{"nothing happened", []wire.Record{check(1, n(0), n(5)), check(9, n(0), n(5))}, "no", 0},
+		{"written without a hit", []wire.Record{check(1, n(0), n(5)), check(9, n(0), n(6))}, "yes", 1},
+		{"the last hit's value", []wire.Record{check(1, n(0), n(5)), hit(4, 7, 1, 6), check(9, n(1), n(6))}, "no", 0},
+		{"another value", []wire.Record{check(1, n(0), n(5)), hit(4, 7, 1, 6), check(9, n(1), n(7))}, "yes", 4},
+		{"a hit is missing", []wire.Record{check(1, n(0), n(5)), hit(4, 7, 1, 6), check(9, n(2), n(7))}, "", 0},
+		{"hits came all the time", []wire.Record{check(1, n(0), n(5)), hit(4, 7, 1, 6), check(9, wire.Opt{}, wire.Opt{})}, "", 0},
+		{"the hit had no value", []wire.Record{check(1, n(0), n(5)), &wire.Sample{Time: 4, Addr: 0x1000}, check(9, n(1), n(7))}, "", 0},
+		{"the target ended", []wire.Record{check(1, n(0), n(5)), hit(4, 7, 1, 6)}, "", 0},
+	} {
+		m := newModel(t, nil)
+		for _, rec := range test.records {
+			m.Add(rec)
+		}
+		r := finish(m, wire.Counts{Counted: m.watches[0].hits})
+		got := ""
+		if c := r.Watches[0].ChangedWithoutHit; c != nil {
+			got = map[bool]string{true: "yes", false: "no"}[*c]
+		}
+		if got != test.want || r.Complete != (test.want != "yes") {
+			t.Errorf("%s: %q, want %q; gaps %+v", test.name, got, test.want, r.Gaps)
+		}
+		if test.want == "yes" && (r.Gaps[0].Kind != "changed_without_hit" || r.Gaps[0].FromNS != num(test.from) || r.Gaps[0].ToNS != num(9)) {
+			t.Errorf("%s: gap %+v", test.name, r.Gaps[0])
+		}
+	}
+	m := newModel(t, nil)
+	m.Add(check(1, n(0), n(5)))
+	m.Add(hit(2, 7, 1, 6))
+	if s := finish(m, wire.Counts{Counted: 1}).Watches[0].Sites[0]; s.LastOldValue != hex(5) {
+		t.Errorf("before the first hit stood %v, and it was 5", s.LastOldValue)
+	}
+}
+
 // TestOp: a watch that asks for reads leaves out the sites that only write.
 func TestOp(t *testing.T) {
 	for _, test := range []struct {

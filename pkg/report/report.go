@@ -92,11 +92,13 @@ type Watch struct {
 	Silent         Num          `json:"silent"`          // writes that left the value as it was
 	HandoffsThread uint64       `json:"handoffs_thread"` // hits whose predecessor came from another thread
 	HandoffsCPU    uint64       `json:"handoffs_cpu"`    // hits whose predecessor came from another CPU
-	Parent         Num          `json:"parent"`          // id of the watch whose value this one hangs on
-	Offset         int64        `json:"offset"`          // bytes added to the parent's value
-	Emitted        Num          `json:"emitted"`         // records of hits that went into the rings
-	Foreign        Num          `json:"foreign"`         // hits of other processes, which counted leaves out
-	Missed         Num          `json:"missed"`          // counted hits for which the BPF program was not run
+	// ChangedWithoutHit tells whether something that makes no hit changed the bytes; null if that is not known.
+	ChangedWithoutHit *bool `json:"changed_without_hit"`
+	Parent            Num   `json:"parent"`  // id of the watch whose value this one hangs on
+	Offset            int64 `json:"offset"`  // bytes added to the parent's value
+	Emitted           Num   `json:"emitted"` // records of hits that went into the rings
+	Foreign           Num   `json:"foreign"` // hits of other processes, which counted leaves out
+	Missed            Num   `json:"missed"`  // counted hits for which the BPF program was not run
 
 	threads uint64 // distinct threads, the folded ones included
 	op      string // the operation that was asked for, "" for any

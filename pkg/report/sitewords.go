@@ -25,7 +25,7 @@ func instructionText(w *Watch, s *Site) string {
 	default:
 		what = "the instruction before " + s.IP.String()
 	}
-	if s.InsnReason != "" {
+	if s.InsnReason != "" && s.Origin == 0 {
 		what += "  (" + string(s.InsnReason) + ")"
 	}
 	return op + ": " + what

@@ -76,7 +76,7 @@ func (m *Model) watchPart(w *watch) Watch {
 		ID: w.id, Name: Text(w.Name), Place: Text(w.Place), Addr: Hex(w.Addr), Len: w.Len, Access: Text(w.Access),
 		Role: Text(w.Role), Slots: []Slot{}, Hits: w.hits, FirstNS: Num(w.first), Threads: threads, threads: n,
 		Sites: []Site{}, Values: w.values.frequent(), DistinctValuesExact: !w.values.more,
-		HandoffsThread: w.handoffs.thread, HandoffsCPU: w.handoffs.cpu, Parent: Num(w.Parent), Offset: w.Offset,
+		HandoffsThread: w.handoffs.thread, HandoffsCPU: w.handoffs.cpu, ChangedWithoutHit: w.changedWithoutHit(), Parent: Num(w.Parent), Offset: w.Offset,
 	}
 	if w.hits > 0 {
 		out.LastNS = num(w.last)

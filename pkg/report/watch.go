@@ -17,8 +17,12 @@ type watch struct {
 	stacks int // distinct call stacks kept, all sites together
 
 	values    values
+	slots     []slotState // one at least
+	changed   bool        // something that made no hit changed the bytes
 	before    before
 	bind      bindings
+	parent    *watch  // whose value this one hangs on; nil for none
+	pointed   pointed // for the parent of a leaf
 	handoffs  handoffs
 	irregular uint64 // hits whose registers did not have the announced form
 }
@@ -75,15 +79,14 @@ type before struct {
 	ok     bool
 	thread uint32 // index
 	cpu    uint32
-	values []wire.Opt // by slot: what stands there as far as hits have shown
 }
 
 func newWatch(w *wire.Watch, id uint64) *watch {
 	return &watch{
-		Watch:  w,
-		id:     id,
-		sites:  map[siteKey]*site{},
-		before: before{values: make([]wire.Opt, max(1, len(w.Slots)))},
+		Watch: w,
+		id:    id,
+		sites: map[siteKey]*site{},
+		slots: make([]slotState, max(1, len(w.Slots))),
 	}
 }
 
@@ -101,7 +104,7 @@ func (w *watch) hit(s *wire.Sample, t *thread, regs *regLayout) {
 	st.threads.add(t.index)
 	st.comms.add(t.comm)
 
-	slot := w.slot(s)
+	slot := w.slotAt(s.Addr)
 	st.addr, st.len = s.Addr, w.slotLen(slot)
 	w.value(s, st, slot)
 	w.handoff(s, st, t)
@@ -111,6 +114,7 @@ func (w *watch) hit(s *wire.Sample, t *thread, regs *regLayout) {
 	}
 	if w.Chain.OK {
 		w.bind.hit(s)
+		w.pointed = pointed{time: s.Time, pointer: s.Value, child: s.Child}
 	}
 }
 
@@ -128,10 +132,10 @@ func (w *watch) site(s *wire.Sample) *site {
 	return st
 }
 
-// slot returns the index of the slot that fired. A level of a chain has one, wherever it is armed.
-func (w *watch) slot(s *wire.Sample) int {
+// slotAt returns the index of the slot that is armed at an address. A level of a chain has one, wherever that is.
+func (w *watch) slotAt(addr uint64) int {
 	for i := range w.Slots {
-		if w.Slots[i].Addr == s.Addr {
+		if w.Slots[i].Addr == addr {
 			return i
 		}
 	}
@@ -147,8 +151,10 @@ func (w *watch) slotLen(slot int) uint64 {
 
 // value takes the value that s carries and compares it with the one before.
 func (w *watch) value(s *wire.Sample, st *site, slot int) {
-	old := w.before.values[slot]
-	w.before.values[slot] = s.Value
+	state := &w.slots[slot]
+	old := state.value
+	state.hits++
+	state.value, state.since = s.Value, s.Time
 	st.value, st.old = s.Value, old
 	if !s.Value.OK {
 		return
@@ -195,8 +201,8 @@ func (w *watch) registers(s *wire.Sample, st *site, slot int, t *thread, layout 
 // interrupt forgets what the hit before was: hits are missing after it.
 func (w *watch) interrupt() {
 	w.before.ok = false
-	for i := range w.before.values {
-		w.before.values[i] = wire.Opt{}
+	for i := range w.slots {
+		w.slots[i].value = wire.Opt{}
 	}
 }
 
