@@ -136,43 +136,43 @@ func (s *Set) loadPrograms() error {
 
 // decideScope chooses how to cover the tasks of the target.
 func (s *Set) decideScope() error {
-	choose := func(name, reason string) error {
-		s.info.Scope, s.info.ScopeReason = name, reason
-		switch name {
-		case "cpu":
-			s.scope = &cpuScope{set: s}
-		case "inherit":
-			s.scope = newInheritScope(s)
-		case "thread":
-			s.scope = newThreadScope(s)
-			s.attrs.cpu = true
-		default:
-			return fmt.Errorf("choose scope: %q is none of auto, cpu, inherit, thread", name)
-		}
-		return nil
+	name, reason := s.cfg.Scope, "asked for"
+	if name == "auto" {
+		name, reason = chooseScope(scopeFacts{
+			noBPF: s.whyNoBPF(), mayWatchCPU: s.mayWatchCPU, chains: s.cfg.Chains,
+			others: func() (int, int, error) { return s.target.Others(s.ranges()) },
+		})
 	}
-	if s.cfg.Scope != "auto" {
-		return choose(s.cfg.Scope, "asked for")
+	s.info.Scope, s.info.ScopeReason = name, reason
+	switch name {
+	case "cpu":
+		s.scope = &cpuScope{set: s}
+		s.noteOthers()
+	case "inherit":
+		s.scope = newInheritScope(s)
+	case "thread":
+		s.scope = newThreadScope(s)
+		s.attrs.cpu = true
+	default:
+		return fmt.Errorf("choose scope: %q is none of auto, cpu, inherit, thread", name)
 	}
-	if s.progs == nil {
-		return choose("inherit", "scope cpu needs BPF to tell whose hit it is: "+s.info.ValuesReason)
+	return nil
+}
+
+func (s *Set) whyNoBPF() string {
+	if s.progs != nil {
+		return ""
 	}
-	if err := s.mayWatchCPU(); err != nil {
-		return choose("inherit", fmt.Sprintf("scope cpu is not permitted: %v", err))
+	return s.info.ValuesReason
+}
+
+// noteOthers says who else pays in scope cpu.
+func (s *Set) noteOthers() {
+	others, _, err := s.target.Others(s.ranges())
+	if err == nil && others > 0 {
+		s.info.Notes = append(s.info.Notes, fmt.Sprintf(
+			"%d other processes have the watched addresses mapped: in scope cpu each of their accesses there traps too and costs them as much as the target's do; they are not counted", others))
 	}
-	if s.cfg.Chains {
-		return choose("cpu", "chains: one ioctl per CPU moves a watch, without a race with new threads")
-	}
-	others, unreadable, err := s.target.Others(s.ranges())
-	switch {
-	case err != nil:
-		return choose("inherit", fmt.Sprintf("who else has the addresses mapped is unknown: %v", err))
-	case others > 0:
-		return choose("inherit", fmt.Sprintf("%d other processes have the watched addresses mapped and would pay for their own accesses in scope cpu", others))
-	case unreadable > 0:
-		return choose("cpu", fmt.Sprintf("permitted, and no other process whose mappings can be read has the addresses mapped (%d cannot be read)", unreadable))
-	}
-	return choose("cpu", "permitted, and no other process has the addresses mapped")
 }
 
 // mayWatchCPU tries a watchpoint on a whole CPU.
