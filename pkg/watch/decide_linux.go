@@ -160,8 +160,11 @@ func (s *Set) decideScope() error {
 }
 
 func (s *Set) whyNoBPF() string {
-	if s.progs != nil {
+	switch {
+	case s.progs != nil:
 		return ""
+	case s.cfg.Values == "off":
+		return "it is switched off by --values off"
 	}
 	return s.info.ValuesReason
 }
