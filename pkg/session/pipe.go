@@ -12,8 +12,9 @@ import (
 type pipe struct {
 	queue chan job
 	free  chan []byte
-	done  chan struct{}    // closed when the writing goroutine has ended
-	late  <-chan time.Time // nil until expire
+	done  chan struct{}   // closed when the writing goroutine has ended
+	stop  <-chan struct{} // closed when the session is to stop
+	late  chan struct{}   // nil until expire; closed when the time is over
 	err   atomic.Pointer[error]
 	count atomic.Uint64 // bytes queued since the last file began
 }
@@ -32,9 +33,9 @@ const (
 	blockSize   = 128 << 10
 )
 
-// newPipe starts writing to write.
-func newPipe(write func([]byte) (int, error), failed func()) *pipe {
-	p := &pipe{queue: make(chan job, queueBlocks), free: make(chan []byte, queueBlocks), done: make(chan struct{})}
+// newPipe starts writing to write. After stop is closed no write waits for the reader longer than stopLimit.
+func newPipe(stop <-chan struct{}, write func([]byte) (int, error), failed func()) *pipe {
+	p := &pipe{stop: stop, queue: make(chan job, queueBlocks), free: make(chan []byte, queueBlocks), done: make(chan struct{})}
 	go func() {
 		defer close(p.done)
 		for j := range p.queue {
@@ -87,16 +88,30 @@ func (p *pipe) Write(b []byte) (int, error) {
 func (p *pipe) between(do func() error) error { return p.put(job{do: do}) }
 
 func (p *pipe) put(j job) error {
-	select {
-	case p.queue <- j:
-		return nil
-	case <-p.late:
-		return ErrNoEnd
+	for {
+		select {
+		case p.queue <- j:
+			return nil
+		case <-p.late:
+			return ErrNoEnd
+		case <-p.stop:
+			p.expire()
+		}
 	}
 }
 
-// expire bounds how long all writes from now on, and close, may wait for the reader.
-func (p *pipe) expire(d time.Duration) { p.late = time.After(d) }
+// stopLimit bounds how long a reader that does not read may hold up the end.
+const stopLimit = time.Second
+
+// expire bounds how long all writes from now on, and close, together may wait for the reader.
+func (p *pipe) expire() {
+	if p.late == nil {
+		late := make(chan struct{})
+		p.late = late
+		time.AfterFunc(stopLimit, func() { close(late) })
+	}
+	p.stop = nil
+}
 
 // busy reports that the reader is behind: what is in the rings had better stay there. The margin is for the block that
 // is being filled and for what one round writes besides ring data.

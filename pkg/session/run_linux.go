@@ -17,9 +17,6 @@ import (
 	"xw/pkg/wire"
 )
 
-// stopLimit bounds how long a reader that does not read may hold up the end.
-const stopLimit = time.Second
-
 // run is one session. It belongs to the goroutine of Run.
 type run struct {
 	cfg     Config
@@ -169,7 +166,7 @@ func (r *run) begin(ctx context.Context) (err error) {
 		write = func(b []byte) (int, error) { return r.files.file.Write(b) }
 	}
 	r.past = make([]wire.Counts, len(r.watches))
-	r.pipe = newPipe(write, r.waiter.Wake)
+	r.pipe = newPipe(ctx.Done(), write, r.waiter.Wake)
 	r.out = newStream(wire.NewWriter(r.pipe))
 	context.AfterFunc(ctx, r.waiter.Wake)
 	r.rate = newRate(r.cfg.MaxRate, len(r.watches))
@@ -231,7 +228,7 @@ func (r *run) loop(ctx context.Context) {
 		}
 		room := func() bool { return !r.pipe.busy() }
 		r.drain(room)
-		if r.chains.fifo != nil && ready[len(ready)-1] {
+		if r.chains.fifo != nil && ready[len(ready)-1] && room() { // an answer has to have room
 			r.command()
 		}
 		if r.set.Woke() || len(r.bounds) > 0 {
@@ -332,7 +329,7 @@ func (r *run) drain(room func() bool) {
 
 // finish switches the watchpoints off, drains the rest, counts and writes the end.
 func (r *run) finish(ctx context.Context) error {
-	r.pipe.expire(stopLimit)
+	r.pipe.expire()
 	if r.reason != StopExited && r.reason != StopExec {
 		r.writeChecks()
 	}
