@@ -60,7 +60,11 @@ func work(ctx context.Context, f *flags, s *stage.Stage) error {
 			return err
 		}
 	}
-	in := &input{Reader: wire.NewReader(s.Stdin), say: s.Say}
+	source := s.Stdin
+	if f.Live {
+		source = newSpool(source)
+	}
+	in := &input{Reader: wire.NewReader(source), say: s.Say}
 	header, err := in.header()
 	if err != nil {
 		return err
