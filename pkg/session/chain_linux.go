@@ -156,6 +156,10 @@ func (r *run) bind(i int, addr wire.Opt, generation uint64) {
 			b.Errno = uint32(errno)
 		}
 		b.Addr = wire.Opt{}
+		// The kernel leaves the old watch where it refuses the new one, and it may have refused on one CPU only.
+		if _, _, err := r.set.Move(l.slot, 0); err != nil {
+			r.stop(StopError, err)
+		}
 	}
 	b.Value = r.readValue(b.Addr, l.length)
 	l.issued = generation
