@@ -126,18 +126,25 @@ func (m *Model) gap(r *wire.Gap) {
 		FromNS: Num(r.From), ToNS: Num(r.To), TID: Num(r.TID)})
 }
 
+// throttled is what the kernel takes no samples of.
+type throttled struct {
+	cpu   uint32
+	watch wire.Opt
+}
+
 // throttle opens or closes the interval in which the kernel took no samples on a CPU.
 func (m *Model) throttle(r *wire.Throttle) {
+	key := throttled{r.CPU, r.Watch}
 	if r.On {
-		m.paused[r.CPU] = 1 + m.gaps.add(Gap{Kind: gapThrottled, Watch: Num(r.Watch), FromNS: num(r.Time),
+		m.paused[key] = 1 + m.gaps.add(Gap{Kind: gapThrottled, Watch: Num(r.Watch), FromNS: num(r.Time),
 			Detail: Text(fmt.Sprintf("the kernel took no samples on CPU %d", r.CPU))})
 		m.interrupt()
 		return
 	}
-	if i := m.paused[r.CPU]; i > 0 {
+	if i := m.paused[key]; i > 0 {
 		m.gaps.items[i-1].ToNS = num(r.Time)
 	}
-	delete(m.paused, r.CPU)
+	delete(m.paused, key)
 }
 
 // interrupt says that hits are missing here, so that neighbours in the stream are none in time.

@@ -20,7 +20,7 @@ type Model struct {
 	remarks noteList // on the names that were found
 	gaps    gapList
 	lost    lostRecords
-	paused  map[uint32]int // index into gaps.items+1 of the throttle interval that is open, by CPU
+	paused  map[throttled]int // index into gaps.items, plus 1, of the intervals that are open
 	late    uint64
 	last    uint64 // latest time seen
 	end     *wire.EndInfo
@@ -34,6 +34,9 @@ type Options struct {
 	// Op asks for the sites that read (r), write (w) or do either (rw, ""). A watch with access r asks for r.
 	Op string
 }
+
+// maxCode bounds the code that is kept for an ip: far more than an instruction and its neighbours take.
+const maxCode = 1024
 
 // code is the content of memory around an ip, as it was at a hit.
 type code struct {
@@ -52,7 +55,7 @@ func New(h *wire.Header, opts Options) (*Model, error) {
 		regs:    newRegLayout(h.Session.Regs),
 		threads: newThreads(len(h.Session.Watches)),
 		code:    map[uint64]code{},
-		paused:  map[uint32]int{},
+		paused:  map[throttled]int{},
 		lost:    lostRecords{perCPU: map[uint32]uint64{}},
 		last:    h.Session.StartNS,
 	}
@@ -122,6 +125,9 @@ func (m *Model) addTask(rec wire.Record) {
 	case *wire.Mmap:
 		m.see(r.Time)
 	case *wire.Code:
+		if len(r.Bin) > maxCode {
+			return
+		}
 		c := m.code[r.IP]
 		m.code[r.IP] = code{start: r.Start, bytes: append(c.bytes[:0], r.Bin...)}
 	}

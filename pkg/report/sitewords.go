@@ -40,7 +40,15 @@ func byWhom(s *Site) string {
 	if n := len(s.Comms) - len(names); n > 0 {
 		names = append(names, "...")
 	}
-	return fmt.Sprintf("by %s: %s", plural(s.Threads, "thread"), strings.Join(names, ", "))
+	text := fmt.Sprintf("by %s: %s", plural(s.Threads, "thread"), strings.Join(names, ", "))
+	switch {
+	case !s.Accesses.OK || s.Accesses.V == s.Hits:
+	case s.Accesses.V == 0: // the last iterations of copies, say
+		text += "; part of accesses of other sites"
+	default:
+		text += "; " + plural(s.Accesses.V, "access")
+	}
+	return text
 }
 
 // lastValue is what the last hit of a site left, and what stood there before if that is known. What no one read at the

@@ -75,7 +75,7 @@ func (m *Model) watchPart(w *watch) Watch {
 	out := Watch{
 		ID: w.id, Name: Text(w.Name), Place: Text(w.Place), Addr: Hex(w.Addr), Len: w.Len, Access: Text(w.Access),
 		Role: Text(w.Role), Slots: []Slot{}, Hits: w.hits, FirstNS: Num(w.first), Threads: threads, threads: n,
-		Sites: []Site{}, Values: w.values.frequent(), DistinctValuesExact: !w.values.more,
+		Sites: []Site{}, LastValue: Hex(w.value), Values: w.values.frequent(), DistinctValuesExact: !w.values.more,
 		HandoffsThread: w.handoffs.thread, HandoffsCPU: w.handoffs.cpu, ChangedWithoutHit: w.changedWithoutHit(), Parent: Num(w.Parent), Offset: w.Offset,
 	}
 	if w.hits > 0 {
@@ -112,7 +112,6 @@ func (m *Model) askedFor(w *watch) string {
 func (m *Model) sites(w *watch, out *Watch) {
 	var accesses, silent uint64
 	accessesKnown, silentKnown := true, false
-	var lastSite *site
 	for _, st := range w.sites {
 		s := m.sitePart(w, st)
 		s.filtered = !matches(out.op, string(s.Op))
@@ -124,9 +123,6 @@ func (m *Model) sites(w *watch, out *Watch) {
 		if s.Silent.OK {
 			silent, silentKnown = silent+s.Silent.V, true
 		}
-		if lastSite == nil || st.last > lastSite.last {
-			lastSite = st
-		}
 		out.Sites = append(out.Sites, s)
 	}
 	if accessesKnown {
@@ -134,9 +130,6 @@ func (m *Model) sites(w *watch, out *Watch) {
 	}
 	if silentKnown {
 		out.Silent = num(silent)
-	}
-	if lastSite != nil {
-		out.LastValue = Hex(lastSite.value)
 	}
 	slices.SortFunc(out.Sites, func(a, b Site) int {
 		return cmp.Or(cmp.Compare(b.Hits, a.Hits), cmp.Compare(a.Origin, b.Origin), cmp.Compare(a.IP.V, b.IP.V),

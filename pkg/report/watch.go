@@ -16,6 +16,7 @@ type watch struct {
 	recent *site
 	stacks int // distinct call stacks kept, all sites together
 
+	value     wire.Opt // at the last hit
 	values    values
 	slots     []slotState // one at least
 	changed   bool        // something that made no hit changed the bytes
@@ -106,7 +107,7 @@ func (w *watch) hit(s *wire.Sample, t *thread, regs *regLayout) {
 
 	slot := w.slotAt(s.Addr)
 	st.addr, st.len = s.Addr, w.slotLen(slot)
-	w.value(s, st, slot)
+	w.takeValue(s, st, slot)
 	w.handoff(s, st, t)
 	w.registers(s, st, slot, t, regs)
 	if s.Callchain != nil {
@@ -149,13 +150,13 @@ func (w *watch) slotLen(slot int) uint64 {
 	return w.Len
 }
 
-// value takes the value that s carries and compares it with the one before.
-func (w *watch) value(s *wire.Sample, st *site, slot int) {
+// takeValue takes the value that s carries and compares it with the one before.
+func (w *watch) takeValue(s *wire.Sample, st *site, slot int) {
 	state := &w.slots[slot]
 	old := state.value
 	state.hits++
 	state.value, state.since = s.Value, s.Time
-	st.value, st.old = s.Value, old
+	w.value, st.value, st.old = s.Value, s.Value, old
 	if !s.Value.OK {
 		return
 	}
