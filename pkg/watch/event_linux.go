@@ -115,9 +115,10 @@ func (a attrs) output(immediate bool) *unix.PerfEventAttr {
 	return attr
 }
 
-// sideband is the software event that carries records about tasks, names and mappings.
+// sideband is the software event that carries records about tasks, names and mappings. It never counts, so that leaving
+// the kernel out changes nothing but the privilege it takes.
 func (a attrs) sideband(bits uint64) *unix.PerfEventAttr {
-	attr := a.common(perfabi.TypeSoftware, perfabi.SWDummy, bits)
+	attr := a.common(perfabi.TypeSoftware, perfabi.SWDummy, bits|perfabi.AttrExcludeKernel)
 	attr.Sample_type = perfabi.SampleIdentifier | perfabi.SampleTID | perfabi.SampleTime
 	if a.cpu {
 		// Scope thread: a new thread is unwatched until its FORK record is seen, so that is worth a wake-up.
