@@ -86,7 +86,11 @@ func open(ctx context.Context, s *stage.Stage, f *flags) error {
 		return session.List(int(f.PID), f.List.Value, s.Stdout)
 	}
 	if len(f.Watch) == 0 {
-		return stage.WithHint(stage.Usagef("nothing to watch: give --watch WATCH"), "xw-open --pid N --list [PATTERN] prints what can be watched by name")
+		pid := "N"
+		if f.PID != 0 {
+			pid = fmt.Sprint(uint64(f.PID))
+		}
+		return stage.WithHint(stage.Usagef("nothing to watch: give --watch WATCH"), "xw-open --pid %s --list [PATTERN] prints what can be watched by name", pid)
 	}
 	if f.Output == "" {
 		if err := s.BinaryOut("xw-open ... | xw-decode | xw-report, or xw-open ... -o trace.xw"); err != nil {

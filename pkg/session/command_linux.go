@@ -76,7 +76,7 @@ func (r *run) startCommand() error {
 // way to its entry point.
 func (r *run) attachHeld(ctx context.Context, specs []target.Spec) (again bool, err error) {
 	if r.proc, err = proc.Open(r.child.PID()); err != nil {
-		return false, err
+		return false, watch.Explain(err)
 	}
 	early, late, err := r.sort(specs)
 	if err != nil {

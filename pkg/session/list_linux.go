@@ -10,13 +10,14 @@ import (
 
 	"xw/pkg/proc"
 	"xw/pkg/target"
+	"xw/pkg/watch"
 )
 
 // List prints the writable data symbols of a process that match pattern: module, symbol, size, address.
 func List(pid int, pattern string, w io.Writer) error {
 	p, err := proc.Open(pid)
 	if err != nil {
-		return err
+		return watch.Explain(err)
 	}
 	defer p.Close()
 	symbols, err := target.List(p, pattern)

@@ -66,7 +66,7 @@ func (r *run) attach(ctx context.Context) error {
 		return r.attachCommand(ctx, specs)
 	}
 	if r.proc, err = proc.Open(r.cfg.PID); err != nil {
-		return err
+		return watch.Explain(err)
 	}
 	if tid := r.proc.GivenTID(); tid != 0 {
 		r.note("%d is a thread of process %d, which is watched as a whole", tid, r.proc.PID())

@@ -89,7 +89,7 @@ func (s *Set) decideValues() error {
 		}
 		return nil
 	}
-	err := s.loadPrograms()
+	err := bpfError(s.loadPrograms())
 	if err == nil {
 		s.info.Values, s.info.ValuesReason = "bpf", "permitted"
 		return nil
@@ -178,13 +178,25 @@ func (s *Set) noteOthers() {
 	}
 }
 
-// mayWatchCPU tries a watchpoint on a whole CPU.
+// mayWatchCPU tries the watchpoints on whole CPUs.
 func (s *Set) mayWatchCPU() error {
-	e, err := openEvent(s.attrs.breakpoint(s.cfg.Slots[0], perfabi.AttrDisabled), -1, s.cpus[0], nil)
-	if err != nil {
-		return err
+	for _, cpu := range s.cpus {
+		if err := s.tryCPU(cpu); err != nil {
+			return err
+		}
 	}
-	e.close()
+	return nil
+}
+
+// tryCPU opens all slots on one CPU, since others may hold some there, and closes them again.
+func (s *Set) tryCPU(cpu int) error {
+	for i, slot := range s.cfg.Slots {
+		e, err := openEvent(s.attrs.breakpoint(slot, perfabi.AttrDisabled), -1, cpu, nil)
+		if err != nil {
+			return s.openError(i, -1, cpu, err)
+		}
+		defer e.close()
+	}
 	return nil
 }
 
@@ -206,6 +218,9 @@ func (s *Set) ranges() []proc.Range {
 
 // tracer names the process that traces the target, for the message about taken slots.
 func (s *Set) tracer() string {
+	if s.target == nil {
+		return ""
+	}
 	pid, comm := s.target.TracerPID()
 	if pid == 0 {
 		return ""

@@ -207,7 +207,7 @@ func (p *probeWord) try(m *directMap, pgd uint64) (bool, error) {
 	slot := Slot{Addr: uint64(uintptr(unsafe.Pointer(p.word))), Len: 8, Access: "w"}
 	e, err := openEvent(attrs{}.breakpoint(slot, 0), 0, -1, nil)
 	if err != nil {
-		return false, &OpenError{TID: unix.Gettid(), CPU: -1, Slot: slot, Paranoid: paranoid(), Err: err}
+		return false, ownWordError(slot, err)
 	}
 	defer e.close()
 	if err := e.ioctl(unix.PERF_EVENT_IOC_SET_BPF, prog.FD()); err != nil {

@@ -3,11 +3,7 @@
 package watch
 
 import (
-	"errors"
 	"fmt"
-	"os"
-	"strconv"
-	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -194,62 +190,4 @@ func aim(attr *unix.PerfEventAttr, s Slot) {
 	default:
 		attr.Bp_type = perfabi.BreakpointRW
 	}
-}
-
-// OpenError says why a watchpoint could not be opened.
-type OpenError struct {
-	TID, CPU int
-	Slot     Slot
-	Paranoid string // the level of perf_event_paranoid, or why it could not be read
-	Tracer   string // who traces the target, if somebody does
-	Err      error
-}
-
-func (e *OpenError) Error() string {
-	where := fmt.Sprintf("tid=%d", e.TID)
-	if e.TID == -1 {
-		where = "every task"
-	}
-	text := fmt.Sprintf("open watchpoint: %s cpu=%d addr=%#x len=%d access=%s: %v (perf_event_paranoid is %s)",
-		where, e.CPU, e.Slot.Addr, e.Slot.Len, e.Slot.Access, e.Err, e.Paranoid)
-	switch {
-	case errors.Is(e.Err, unix.EACCES), errors.Is(e.Err, unix.EPERM):
-		text = "permission: " + text
-	case errors.Is(e.Err, unix.ENOSPC):
-		text += ": x86 has 4 slots per thread and others hold some of them"
-		if e.Tracer != "" {
-			text += "; the target is traced by " + e.Tracer
-		}
-	}
-	return text
-}
-
-func (e *OpenError) Unwrap() error { return e.Err }
-
-// Hint says what to do about it; "" when nothing is known to help.
-func (e *OpenError) Hint() string {
-	switch {
-	case errors.Is(e.Err, unix.EACCES), errors.Is(e.Err, unix.EPERM):
-		level, err := strconv.Atoi(e.Paranoid)
-		if err == nil && level > 2 {
-			return "perf_event_paranoid above 2 keeps even one's own processes to CAP_PERFMON: run xw-open with sudo, " +
-				"give it the capability (sudo setcap cap_perfmon,cap_bpf,cap_sys_ptrace+ep xw-open), or sudo sysctl kernel.perf_event_paranoid=2"
-		}
-		return "another user's process needs CAP_PERFMON and CAP_SYS_PTRACE: run xw-open with sudo, " +
-			"or sudo setcap cap_perfmon,cap_bpf,cap_sys_ptrace+ep xw-open"
-	case errors.Is(e.Err, unix.ENOSPC):
-		return "watch fewer slots, or detach the debugger or perf that holds them"
-	case errors.Is(e.Err, unix.EMFILE):
-		return "raise the limit of open files (ulimit -n), or use --scope cpu"
-	}
-	return ""
-}
-
-// paranoid is the level of /proc/sys/kernel/perf_event_paranoid as text.
-func paranoid() string {
-	b, err := os.ReadFile("/proc/sys/kernel/perf_event_paranoid")
-	if err != nil {
-		return "unknown"
-	}
-	return strings.TrimSpace(string(b))
 }

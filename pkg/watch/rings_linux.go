@@ -84,37 +84,6 @@ func openRings(cpus []int, size int, open func(cpu int) (*event, error)) (_ []*e
 	return rings, size, nil
 }
 
-// LimitError is a resource limit that leaves no room; its hint names the limit.
-type LimitError struct {
-	What string
-	Hit  string
-	Err  error
-}
-
-func (e *LimitError) Error() string { return e.What + ": " + e.Err.Error() }
-func (e *LimitError) Unwrap() error { return e.Err }
-
-// Hint says which limit to raise.
-func (e *LimitError) Hint() string { return e.Hit }
-
-func lockedMemoryError(cpus int, err error) error {
-	var lim unix.Rlimit
-	memlock := "unknown"
-	if unix.Getrlimit(unix.RLIMIT_MEMLOCK, &lim) == nil {
-		memlock = strconv.FormatUint(lim.Cur/1024, 10) + " KiB"
-	}
-	perCPU := "unknown"
-	if b, err := os.ReadFile("/proc/sys/kernel/perf_event_mlock_kb"); err == nil {
-		perCPU = strings.TrimSpace(string(b)) + " KiB"
-	}
-	return &LimitError{
-		What: fmt.Sprintf("map rings: even one page for each of %d CPUs is refused", cpus),
-		Hit: fmt.Sprintf("locked memory is limited to perf_event_mlock_kb (%s) per CPU and RLIMIT_MEMLOCK (%s): "+
-			"end other perf sessions, or raise the limit (ulimit -l)", perCPU, memlock),
-		Err: err,
-	}
-}
-
 // onlineCPUs lists the CPUs that are online. runtime.NumCPU will not do: it is the number this process may run on.
 func onlineCPUs() ([]int, error) {
 	b, err := os.ReadFile("/sys/devices/system/cpu/online")

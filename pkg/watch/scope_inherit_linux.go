@@ -175,14 +175,13 @@ func (c *inheritScope) afford(threads int) error {
 	}
 	if uint64(need) > lim.Cur {
 		return &LimitError{
-			What: fmt.Sprintf("open watchpoints: %d threads x %d CPUs x (%d slots + 2) = %d descriptors, and RLIMIT_NOFILE is %d", threads, cpus, slots, need-spare, lim.Cur),
-			Hit:  "raise the limit of open files (ulimit -n), or use --scope cpu, which needs a few per CPU", Err: errTooMany,
+			What: fmt.Sprintf("open watchpoints: %d threads x %d CPUs x (%d slots + 2) + %d others = %d descriptors, and RLIMIT_NOFILE is %d",
+				threads, cpus, slots, spare, need, lim.Cur),
+			Hit: raiseFiles, Err: errTooMany,
 		}
 	}
 	return nil
 }
-
-var errTooMany = errors.New("too many")
 
 // openTask opens all events of one thread. A thread that ends meanwhile is nothing to open.
 func (c *inheritScope) openTask(tid int) error {

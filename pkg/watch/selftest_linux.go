@@ -28,7 +28,7 @@ func selfTest() error {
 	slot := Slot{Addr: uint64(uintptr(unsafe.Pointer(word))), Len: 8, Access: "w"}
 	e, err := openEvent(attrs{}.breakpoint(slot, 0), 0, -1, nil)
 	if err != nil {
-		return &OpenError{TID: unix.Gettid(), CPU: -1, Slot: slot, Paranoid: paranoid(), Err: err}
+		return ownWordError(slot, err)
 	}
 	defer e.close()
 	atomic.StoreUint64(word, 1)
@@ -40,4 +40,10 @@ func selfTest() error {
 		return errDeaf
 	}
 	return nil
+}
+
+// ownWordError says why no watchpoint could be opened on a word of xw-open itself.
+func ownWordError(slot Slot, err error) error {
+	s := &Set{cfg: Config{Slots: []Slot{slot}}}
+	return fmt.Errorf("try a watchpoint on a word of xw-open's own: %w", s.openError(0, unix.Gettid(), -1, err))
 }

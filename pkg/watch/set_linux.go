@@ -5,6 +5,7 @@ package watch
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -79,12 +80,13 @@ type scope interface {
 }
 
 // Open opens a session's watchpoints on p, enables them and returns. The first error is returned and nothing is left
-// open: *OpenError and *LimitError carry hints.
+// open: *OpenError, *PermissionError and *LimitError carry hints.
 func Open(p *proc.Process, cfg Config) (_ *Set, err error) {
 	s := &Set{cfg: cfg, target: p, sources: map[uint64]Source{}}
 	defer func() {
 		if err != nil {
 			s.Close()
+			err = Explain(err)
 		}
 	}()
 	if s.cpus, err = onlineCPUs(); err != nil {
@@ -195,8 +197,12 @@ func (s *Set) openSideband(tid, cpu int, bits uint64, ring *event) (*event, erro
 		attr.Bits &^= perfabi.AttrBuildID
 		e, err = openEvent(attr, tid, cpu, ring)
 	}
+	op := fmt.Sprintf("open task records: tid=%d cpu=%d", tid, cpu)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, s.permissionError(op, tid, err)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("open task records: tid=%d cpu=%d: %w", tid, cpu, err)
+		return nil, fmt.Errorf("%s: %w", op, err)
 	}
 	s.source(e, Source{Role: "sideband", SampleType: attr.Sample_type})
 	return e, nil
@@ -218,14 +224,6 @@ func (s *Set) openWatch(slot, tid, cpu int, bits uint64, ring *event) (*event, e
 	}
 	s.source(e, Source{Role: "breakpoint", Slot: slot, SampleType: attr.Sample_type, RegsUser: attr.Sample_regs_user, RegsIntr: attr.Sample_regs_intr})
 	return e, nil
-}
-
-func (s *Set) openError(slot, tid, cpu int, err error) error {
-	tracer := ""
-	if errors.Is(err, unix.ENOSPC) {
-		tracer = s.tracer()
-	}
-	return &OpenError{TID: tid, CPU: cpu, Slot: s.cfg.Slots[slot], Paranoid: paranoid(), Tracer: tracer, Err: err}
 }
 
 // Add opens more slots. It is for a target that is stopped, so that no thread is born meanwhile.
