@@ -68,7 +68,7 @@ func (r *Regs) MarshalJSON() ([]byte, error) {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(appendText(b, name), ':')
+		b = append(appendString(b, name), ':')
 		b = appendHex(b, r.Values[i])
 	}
 	return append(b, '}'), nil
@@ -99,12 +99,14 @@ func appendText(b []byte, s string) []byte {
 	if s == "" {
 		return append(b, "null"...)
 	}
+	return appendString(b, s)
+}
+
+func appendString(b []byte, s string) []byte {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
-	if e.Encode(s) != nil { // no string makes it fail
-		return append(b, "null"...)
-	}
+	_ = e.Encode(s) // no string makes it fail
 	return append(b, bytes.TrimSuffix(out.Bytes(), []byte{'\n'})...)
 }
 
