@@ -24,7 +24,7 @@ func (in *instr) clobbers() regSet {
 	case x86asm.CMP, x86asm.TEST, x86asm.BT, x86asm.PUSH, x86asm.CALL, x86asm.JMP, x86asm.BOUND, x86asm.INVPCID,
 		opMOVDIR64B:
 		return 0
-	case opUnnamed:
+	case opUnnamed: // and its displacement may be scaled
 		return 0xffff
 	}
 	return argSet(in.Args[0])

@@ -12,8 +12,6 @@ type instr struct {
 	bits  int // 64 or 32: the mode it was decoded in
 	pre   prefixes
 	bytes []byte
-	// scaled is set when the displacement is a byte that EVEX multiplies by a factor not known here.
-	scaled bool
 }
 
 // next is the address after the instruction.

@@ -138,16 +138,17 @@ func fits(element int64, size uint64) bool {
 }
 
 // nearby says that two hits in the kernel may be of one copy that is made of several instructions: they are close to each
-// other in one function call.
+// other in one function call, and the pointers have not gone back.
 func (f *Folder) nearby(h *Hit) bool {
-	const close = 512
-	if h.IP == f.last.IP || h.IP-f.last.IP > close && f.last.IP-h.IP > close {
+	const farthest = 512
+	was, now := &f.regs, h.Regs
+	if h.IP == f.last.IP || max(h.IP, f.last.IP)-min(h.IP, f.last.IP) > farthest {
 		return false
 	}
 	for _, i := range []int{regBX, regBP, regSP, regR12, regR12 + 1, regR12 + 2, regR12 + 3} {
-		if f.regs[i] != h.Regs[i] {
+		if was[i] != now[i] {
 			return false
 		}
 	}
-	return true
+	return now[regDI] >= was[regDI] && now[regSI] >= was[regSI]
 }

@@ -125,6 +125,7 @@ var updates = []liveCase{
 	{insn: "lock cmpxchg16b [rdi]", op: ReadWrite},
 	{insn: "lock bts dword ptr [rdi], 3", op: ReadWrite},
 	{insn: "btr [rdi+16], rcx", setup: toSpot + "; mov rcx, -100", op: ReadWrite},
+	{insn: "btr [rdi+16], ecx", setup: toSpot + "; mov ecx, -100", op: ReadWrite},
 	{insn: "btc [rdi-16], ecx", setup: toSpot + "; mov ecx, 160", op: ReadWrite},
 	{insn: "bts [rdi-2], cx", setup: toSpot + "; mov ecx, 0x1001f", op: ReadWrite},
 }

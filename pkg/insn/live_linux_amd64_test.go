@@ -69,7 +69,7 @@ func (c liveCase) withDefaults() liveCase {
 }
 
 func (p *liveTarget) check(t *testing.T, index int, c *liveCase) {
-	in, hits := p.run(t, index, c)
+	in, hits := p.run(t, index, c, 1)
 	if len(hits) != c.hits {
 		t.Fatalf("%d hits, want %d", len(hits), c.hits)
 	}
@@ -79,6 +79,70 @@ func (p *liveTarget) check(t *testing.T, index int, c *liveCase) {
 		p.compare(t, index, c, &r)
 		p.checkWithLess(t, *in, &r)
 	}
+}
+
+const libraryProgram = `
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+char area[4096] __attribute__((aligned(4096)));
+char other[4096];
+#define spot (area + 1024)
+int less(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
+int main(void) {
+	char line[32];
+	long size = 1;
+	printf("ready spot=%p\n", (void *)spot);
+	fflush(stdout);
+	memset(other, 'x', sizeof other - 1);
+	while (fgets(line, sizeof line, stdin)) {
+		size = atol(line);
+		other[size] = 0;
+		memset(spot - size / 2, 1, size);
+		memcpy(spot - size / 2, other, size);
+		memmove(spot - size / 2, spot - size / 2 + 1, size);
+		strcpy(spot - size / 2, other);
+		strncat(spot - size / 2, other, 5);
+		snprintf(spot, 16, "%ld", size);
+		qsort(spot - 16, 32, 4, less);
+		other[size] = 'x';
+		puts("done");
+		fflush(stdout);
+	}
+	return 0;
+}
+`
+
+// TestLibrary watches what functions of the C library write, whose code is read from memory and has no function starts.
+func TestLibrary(t *testing.T) {
+	hwtest.Require(t)
+	p := hwtest.Start(t, hwtest.BuildC(t, libraryProgram, "-O1"))
+	mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", p.PID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mem.Close()
+	spot := p.Uint("spot")
+	texts := map[string]int{}
+	for _, size := range []int{2, 3, 7, 8, 15, 16, 31, 33, 64, 100, 129, 300, 777, 1000} {
+		w := openWatchpoint(t, p.PID, spot, 8, "w", false)
+		p.Send(fmt.Sprint(size))
+		p.Line()
+		hits := w.hits(t)
+		w.close()
+		if len(hits) < 4 {
+			t.Errorf("size %d: %d hits", size, len(hits))
+		}
+		for i := range hits {
+			r := Find(&Input{IP: hits[i].ip, Bits: 64, Regs: &hits[i].regs, Access: "w", Addr: spot, Len: 8,
+				ReadCode: codeReader(mem)})
+			if r.Status != Exact || r.Op == Read || r.Op == Unknown {
+				t.Errorf("size %d, hit at %#x: %s %s %q (%s)", size, hits[i].ip, r.Status, r.Op, r.Text, r.Reason)
+			}
+			texts[r.Text]++
+		}
+	}
+	t.Logf("%d different instructions: %v", len(texts), texts)
 }
 
 // compare checks all that is told of a hit.

@@ -128,7 +128,7 @@ func (in *instr) storeAt(m *machine, list []access, register int, size uint64) [
 
 // effective is the address of a memory operand.
 func (in *instr) effective(m *machine, mem x86asm.Mem, clobbered regSet) (addr uint64, known bool) {
-	if mem.Segment == x86asm.FS || mem.Segment == x86asm.GS || in.scaled {
+	if mem.Segment == x86asm.FS || mem.Segment == x86asm.GS {
 		return 0, false
 	}
 	addr = uint64(mem.Disp)

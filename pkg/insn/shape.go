@@ -123,7 +123,6 @@ func (in *instr) modRM(code []byte) (arg x86asm.Arg, n int, ok bool) {
 	switch disp := code[n:]; {
 	case mod == 1 && len(disp) >= 1:
 		m.Disp = int64(int8(disp[0]))
-		in.scaled = p.vector == 0x62
 		n++
 	case mod == 2 && len(disp) >= 4:
 		m.Disp = int64(int32(binary.LittleEndian.Uint32(disp)))

@@ -139,8 +139,8 @@ func (p *liveTarget) readText(t *testing.T, program string) {
 	}
 }
 
-// run executes a case and gives its hits, and the input for Find but for what is in them.
-func (p *liveTarget) run(t *testing.T, index int, c *liveCase) (*Input, []watchedHit) {
+// run executes a case some times and gives its hits, and the input for Find but for what is in them.
+func (p *liveTarget) run(t *testing.T, index int, c *liveCase, times int) (*Input, []watchedHit) {
 	t.Helper()
 	spot := p.symbols["spot"]
 	content := c.before
@@ -153,23 +153,30 @@ func (p *liveTarget) run(t *testing.T, index int, c *liveCase) (*Input, []watche
 	addr := spot + uint64(c.offset)
 	w := openWatchpoint(t, p.PID, addr, c.length, c.access, false)
 	defer w.close()
-	p.Send(fmt.Sprint(index))
-	p.Line()
+	for range times {
+		p.Send(fmt.Sprint(index))
+		p.Line()
+	}
 	in := &Input{Bits: p.bits, Access: c.access, Addr: addr, Len: c.length, Value: wire.Some(p.word(t, addr, int(c.length))),
 		FuncStart: p.symbols[fmt.Sprint("case_", index)]}
-	in.ReadCode = func(addr uint64, b []byte) int {
-		n, err := p.mem.ReadAt(b, int64(addr))
-		if err != nil {
-			return 0
-		}
-		return n
-	}
+	in.ReadCode = codeReader(p.mem)
 	in.Stack = func(addr uint64) (uint64, bool) {
 		var b [8]byte
 		_, err := p.mem.ReadAt(b[:p.bits/8], int64(addr))
 		return binary.LittleEndian.Uint64(b[:]), err == nil
 	}
 	return in, w.hits(t)
+}
+
+// codeReader reads the code of a process from its memory.
+func codeReader(mem *os.File) func(addr uint64, b []byte) int {
+	return func(addr uint64, b []byte) int {
+		n, err := mem.ReadAt(b, int64(addr))
+		if err != nil {
+			return 0
+		}
+		return n
+	}
 }
 
 func (p *liveTarget) read(t *testing.T, addr uint64, n int) []byte {
