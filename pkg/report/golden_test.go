@@ -31,7 +31,11 @@ func (f *fakeSymbols) Place(addr, _ uint64) Place {
 		return p
 	}
 	if f.maps == 0 || addr < 0x400000 || addr >= 0x402000 {
+		p.Note = "no mapping known at this address"
 		return p
+	}
+	if addr >= 0x401000 {
+		p.Note = "no symbols"
 	}
 	p.Module, p.ModuleOffset = "sample", hex(addr-0x400000)
 	for _, fn := range []struct {

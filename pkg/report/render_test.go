@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -54,12 +55,16 @@ func TestPprof(t *testing.T) {
 	for _, s := range p.Sample {
 		var names []string
 		for _, l := range s.Location {
+			if len(l.Line) == 0 {
+				names = append(names, fmt.Sprintf("%#x", l.Address))
+				continue
+			}
 			names = append(names, l.Line[0].Function.Name)
 		}
 		stacks = append(stacks, strings.Join(append(names, s.Label["watch"]...), " "))
 	}
 	slices.Sort(stacks)
-	want := []string{"rep_movs_alternative ns::table<int>::fill main counter", "work load main counter", "work main counter"}
+	want := []string{"rep_movs_alternative ns::table<int>::fill main counter", "work load main counter", "work main 0x401234 0x55 counter"}
 	if !slices.Equal(stacks, want) {
 		t.Errorf("stacks %q", stacks)
 	}

@@ -98,9 +98,11 @@ func functions(p Place, ip Hex) string {
 	return b.String()
 }
 
-// moduleWords is the module of a place whose name does not show it already.
+// moduleWords is the module of a place whose name does not show it already, or why there is none.
 func moduleWords(p Place) string {
 	switch {
+	case p.Module == "" && p.Func == "" && p.Note != "":
+		return "(" + string(p.Note) + ")"
 	case p.JIT:
 		return "(JIT)"
 	case p.Module == "" || p.Func == "" || p.Module == "[kernel]":

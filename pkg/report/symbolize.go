@@ -1,8 +1,6 @@
 package report
 
 import (
-	"cmp"
-
 	"xw/pkg/insn"
 	"xw/pkg/wire"
 )
@@ -46,8 +44,8 @@ func (m *Model) place(addr, time uint64) Place {
 		return Place{Inlined: []Inlined{}}
 	}
 	p := m.opts.Symbols.Place(addr, time)
-	if p.Note != "" {
-		m.remarks.add(string(cmp.Or(p.Module, "unknown memory")) + ": " + string(p.Note))
+	if p.Note != "" && p.Module != "" { // of what lies in no module each place tells itself
+		m.remarks.add(string(p.Module) + ": " + string(p.Note))
 	}
 	return p
 }
