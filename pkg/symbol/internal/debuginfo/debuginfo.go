@@ -128,7 +128,11 @@ func (d *Data) index() {
 		return
 	}
 	d.indexed = true
+	read := 0
 	for _, u := range d.main.readUnits() {
+		if read > maxUnitSpans {
+			break
+		}
 		if u.kind != unitCompile && u.kind != unitSkeleton {
 			continue
 		}
@@ -136,8 +140,10 @@ func (d *Data) index() {
 		if r.tag != dwarf.TagCompileUnit && r.tag != dwarf.TagSkeletonUnit {
 			continue
 		}
-		for _, s := range u.spans(u, r.low, r.high, r.ranges) {
-			if within(d.text, s.lo) && len(d.units) < maxUnitSpans {
+		spans := u.spans(u, r.low, r.high, r.ranges)
+		read += len(spans)
+		for _, s := range spans {
+			if within(d.text, s.lo) {
 				d.units = append(d.units, unitSpan{s, u})
 			}
 		}

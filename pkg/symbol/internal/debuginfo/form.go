@@ -205,6 +205,7 @@ type abbrev struct {
 type abbrevs struct {
 	dense []abbrev // code-1
 	other map[uint64]abbrev
+	size  int // entries and attributes read for it
 }
 
 func (t *abbrevs) get(code uint64) *abbrev {
@@ -223,7 +224,6 @@ const maxAttributes = 1 << 18
 // readAbbrevs reads the table at the cursor, to its end or until it has the code want, if that is not 0.
 func readAbbrevs(c *cursor, f format, want uint64) *abbrevs {
 	t := &abbrevs{}
-	total := 0
 	for c.err == nil {
 		code := c.uleb()
 		if code == 0 {
@@ -231,7 +231,7 @@ func readAbbrevs(c *cursor, f format, want uint64) *abbrevs {
 		}
 		a := abbrev{tag: dwarf.Tag(c.uleb()), children: c.u8() != 0}
 		a.readAttributes(c, f)
-		if total += 1 + len(a.attrs); total > maxAttributes {
+		if t.size += 1 + len(a.attrs); t.size > maxAttributes {
 			c.fail("abbreviation table too large")
 		}
 		switch {

@@ -57,6 +57,9 @@ func (t *lineTable) find(pc uint64) (row, bool) {
 	return row{}, false
 }
 
+// maxFiles bounds the directories and the files of one line table; a unit of a browser names some thousand.
+const maxFiles = 1 << 20
+
 // maxOverlap bounds how many sequences before an address are tried: they do not overlap unless the table is damaged.
 const maxOverlap = 16
 
@@ -173,14 +176,14 @@ func (t *lineTable) readHeader(c *cursor, h *lineHeader) int64 {
 
 // readNames reads the directories and files of a header of version 2 to 4.
 func (t *lineTable) readNames(c *cursor, end int64) {
-	for c.err == nil && c.offset() < end {
+	for c.err == nil && c.offset() < end && len(t.dirs) < maxFiles {
 		v := value{formString, uint64(c.offset())}
 		if c.skipString(); uint64(c.offset()) == v.n+1 {
 			break
 		}
 		t.dirs = append(t.dirs, v)
 	}
-	for c.err == nil && c.offset() < end && t.readFile(c) {
+	for c.err == nil && c.offset() < end && len(t.files) < maxFiles && t.readFile(c) {
 	}
 }
 
@@ -211,7 +214,7 @@ func (t *lineTable) readEntries(c *cursor, h *lineHeader, end int64, add func(na
 		layout[i] = pair{c.uleb(), c.uleb()}
 	}
 	count := c.uleb()
-	if n == 0 && count > 0 || count > uint64(max(0, end-c.offset())) { // each entry takes a byte at least
+	if n == 0 && count > 0 || count > maxFiles || count > uint64(max(0, end-c.offset())) { // each takes a byte at least
 		c.fail("more entries in a line table than fit")
 		return
 	}

@@ -15,6 +15,8 @@ type object struct {
 	suffix  string // ".dwo" for the sections of a split object
 	cursors map[string]*cursor
 	abbrevs map[abbrevKey]*abbrevs
+	kept    int     // attributes in abbrevs
+	budget  int     // attributes and ranges that may still be read
 	units   []*unit // by offset
 	read    bool    // units were read
 	alt     func() *object
@@ -27,8 +29,22 @@ type abbrevKey struct {
 }
 
 func newObject(get Sections, suffix string) *object {
-	return &object{get: get, suffix: suffix, cursors: map[string]*cursor{}, abbrevs: map[abbrevKey]*abbrevs{}}
+	return &object{get: get, suffix: suffix, cursors: map[string]*cursor{}, abbrevs: map[abbrevKey]*abbrevs{}, budget: maxWork}
 }
+
+// maxWork bounds what can be referred to any number of times: attributes of abbreviations and entries of range lists. A
+// thousand units of the largest programs take a tenth of it; crafted data, in which everything refers to one huge list,
+// ends there.
+const maxWork = 1 << 28
+
+// spend takes n from the budget and reports whether there is any left.
+func (o *object) spend(n int) bool {
+	o.budget -= n
+	return o.budget > 0
+}
+
+// maxKeptAttributes bounds the abbreviations in memory, 24 bytes an attribute; beyond it all are read again when needed.
+const maxKeptAttributes = 2 << 20
 
 // cursor returns the object's cursor of a section, at off and without an error. There is one per section: the next
 // call moves it.
@@ -155,10 +171,17 @@ func (u *unit) table() *abbrevs {
 	}
 	c := u.obj.cursor(".debug_abbrev", int64(u.abbrevOff))
 	t := readAbbrevs(c, u.format, 0)
-	if c.err != nil {
+	if !u.obj.spend(t.size) || c.err != nil {
 		t = nil
 	}
+	if u.obj.kept > maxKeptAttributes {
+		clear(u.obj.abbrevs)
+		u.obj.kept = 0
+	}
 	u.obj.abbrevs[key] = t
+	if t != nil {
+		u.obj.kept += t.size
+	}
 	return t
 }
 
@@ -171,7 +194,10 @@ func (u *unit) entry(off int64, attr func(a *attribute, v value)) (*abbrev, bool
 	case t != nil:
 		a = t.get(code)
 	case off == u.first: // the root alone: no need for the whole table
-		a = readAbbrevs(u.obj.cursor(".debug_abbrev", int64(u.abbrevOff)), u.format, code).get(code)
+		t = readAbbrevs(u.obj.cursor(".debug_abbrev", int64(u.abbrevOff)), u.format, code)
+		if a = t.get(code); !u.obj.spend(t.size) {
+			return nil, false
+		}
 	default:
 		if t = u.table(); t != nil {
 			a = t.get(code)

@@ -36,7 +36,7 @@ func (u *unit) rangeList(sk *skeleton, v value) []span {
 		if u != sk {
 			off += sk.readRoot().rangesBase
 		}
-		return readRanges(sk.obj.cursor(".debug_ranges", int64(off)), int(u.addrSize), base)
+		return u.readRanges(sk.obj.cursor(".debug_ranges", int64(off)), base)
 	}
 	off := v.n
 	if v.form == formRnglistx {
@@ -53,10 +53,11 @@ func (u *unit) rangeList(sk *skeleton, v value) []span {
 }
 
 // readRanges reads a range list of DWARF 2 to 4 (section 2.17.3 of version 4).
-func readRanges(c *cursor, addrSize int, base uint64) []span {
+func (u *unit) readRanges(c *cursor, base uint64) []span {
+	addrSize := int(u.addrSize)
 	selector := ^uint64(0) >> (64 - 8*addrSize)
 	var out []span
-	for len(out) < maxSpans {
+	for len(out) < maxSpans && u.obj.spend(1) {
 		lo, hi := c.uint(addrSize), c.uint(addrSize)
 		switch {
 		case c.err != nil || lo == 0 && hi == 0:
@@ -93,7 +94,7 @@ func (u *unit) readRngList(sk *skeleton, c *cursor, base uint64) []span {
 		return addr
 	}
 	var out []span
-	for len(out) < maxSpans && c.err == nil {
+	for len(out) < maxSpans && c.err == nil && u.obj.spend(1) {
 		var s span
 		switch c.u8() {
 		case rleEnd:
