@@ -26,7 +26,7 @@ func load(t testing.TB, n int) []byte {
 		}
 		for cpu, bin := range bins {
 			for len(bin) > 0 {
-				part := bin[:min(len(bin), 200*len(rec))]
+				part := bin[:min(len(bin), wire.MaxChunk/len(rec)*len(rec))]
 				records = append(records, &wire.Chunk{CPU: uint32(cpu), Bin: part})
 				bin = bin[len(part):]
 			}

@@ -123,7 +123,7 @@ func (n names) learn(tid uint32, comm []byte) (name, bool) {
 type code struct {
 	ip, start uint64
 	n         int
-	bytes     [2 * perfabi.HitCodeHalf]byte
+	bytes     [perfabi.HitFarSize + 2*perfabi.HitCodeHalf]byte
 }
 
 // set takes the code that a hit at ip brought.
@@ -136,10 +136,14 @@ func (c *code) set(ip uint64, h *perfabi.Hit) {
 		to = 2 * perfabi.HitCodeHalf
 	}
 	*c = code{ip: ip, start: ip - uint64(perfabi.HitCodeHalf-from)}
-	c.n = copy(c.bytes[:], h.Code[from:to])
+	if from == 0 && h.Flags&perfabi.HitCodeFar != 0 {
+		c.start -= perfabi.HitFarSize
+		c.n = copy(c.bytes[:], h.Far)
+	}
+	c.n += copy(c.bytes[c.n:], h.Code[from:to])
 }
 
-// maxCodes bounds the pieces of code that are remembered, some 6 MB. Beyond it all are forgotten and may be told again.
+// maxCodes bounds the pieces of code that are remembered, some 10 MB. Beyond it all are forgotten and may be told again.
 const maxCodes = 1 << 16
 
 // codes are the pieces of code that the reader of the events stream has.

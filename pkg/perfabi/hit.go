@@ -5,21 +5,23 @@ import "encoding/binary"
 // Offsets in the payload that xw's BPF program puts into the raw area of a sample of a PERF_COUNT_SW_BPF_OUTPUT event.
 // Fields are only ever appended, so a reader takes longer payloads, and shorter ones down to hitFirst.
 const (
-	HitSlotOff    = 0  // u32: index in the slots of the session's watches, laid end to end
-	HitFlagsOff   = 4  // u32: Hit flags
-	HitAddrOff    = 8  // u64: address armed when the hit came
-	HitValueOff   = 16 // u64: the slot's bytes, zero-extended
-	HitUserIPOff  = 24 // u64: where the task was in user mode
-	HitSyscallOff = 32 // u64: number of the system call the task was in
-	HitCommOff    = 40 // HitCommSize bytes: name of the thread, NUL-padded
-	HitCodeOff    = 56 // 2*HitCodeHalf bytes: the code around ip
-	HitChildOff   = 88 // u64: the bytes that a pointer slot's new value leads to, zero-extended
-	HitSize       = 96 // bytes of the whole payload
+	HitSlotOff    = 0   // u32: index in the slots of the session's watches, laid end to end
+	HitFlagsOff   = 4   // u32: Hit flags
+	HitAddrOff    = 8   // u64: address armed when the hit came
+	HitValueOff   = 16  // u64: the slot's bytes, zero-extended
+	HitUserIPOff  = 24  // u64: where the task was in user mode
+	HitSyscallOff = 32  // u64: number of the system call the task was in
+	HitCommOff    = 40  // HitCommSize bytes: name of the thread, NUL-padded
+	HitCodeOff    = 56  // 2*HitCodeHalf bytes: the code around ip
+	HitChildOff   = 88  // u64: the bytes that a pointer slot's new value leads to, zero-extended
+	HitFarOff     = 96  // HitFarSize bytes: the code further before ip
+	HitSize       = 144 // bytes of the whole payload
 
 	hitFirst = HitChildOff // bytes of the first version's payload, which every one has
 
 	HitCommSize = 16 // TASK_COMM_LEN
 	HitCodeHalf = 16 // bytes of code before ip, and as many from it on
+	HitFarSize  = 48 // bytes of code before those: with 64 in all nearly every instruction that ends at ip is told apart
 )
 
 // Flags of a payload: which of its fields are valid, and where the hit was made.
@@ -31,6 +33,7 @@ const (
 	HitUserContext = 1 << 4 // UserIP
 	HitInSyscall   = 1 << 5 // Syscall: the task came into the kernel by an instruction that makes one
 	HitChildValid  = 1 << 6 // Child
+	HitCodeFar     = 1 << 7 // the code at ip-64..ip-16
 )
 
 // Hit is one payload. Slices alias it.
@@ -44,6 +47,7 @@ type Hit struct {
 	Comm    []byte // HitCommSize bytes, NUL-padded
 	Code    []byte // the code from ip-16 to ip+16: each half valid with HitCodeBefore, HitCodeFrom
 	Child   uint64 // valid with HitChildValid
+	Far     []byte // HitFarSize bytes, the code from ip-64 to ip-16: valid with HitCodeFar
 }
 
 // ParseHit reads a payload. The error is an *Error if it is shorter than any version's.
@@ -61,10 +65,15 @@ func ParseHit(b []byte) (Hit, error) {
 		Comm:    b[HitCommOff : HitCommOff+HitCommSize : HitCommOff+HitCommSize],
 		Code:    b[HitCodeOff : HitCodeOff+2*HitCodeHalf : HitCodeOff+2*HitCodeHalf],
 	}
-	if len(b) < HitSize {
+	if len(b) < HitFarOff {
 		h.Flags &^= HitChildValid
 	} else {
 		h.Child = binary.LittleEndian.Uint64(b[HitChildOff:])
+	}
+	if len(b) < HitSize {
+		h.Flags &^= HitCodeFar
+	} else {
+		h.Far = b[HitFarOff:HitSize:HitSize]
 	}
 	return h, nil
 }
