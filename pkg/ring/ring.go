@@ -80,9 +80,7 @@ func (e *Error) Error() string {
 // Next moves to the next record. It returns false when the drain is over: at its end, or with an error, see Err.
 func (c *Cursor) Next() bool {
 	c.rec = nil
-	if !c.open {
-		c.begin()
-	}
+	c.Begin()
 	left := c.end - c.pos
 	if left == 0 {
 		return false
@@ -103,8 +101,11 @@ func (c *Cursor) Next() bool {
 	return true
 }
 
-// begin starts a drain of what the ring holds now.
-func (c *Cursor) begin() {
+// Begin starts a drain of what the ring holds now, unless one has begun. Next does it too.
+func (c *Cursor) Begin() {
+	if c.open {
+		return
+	}
 	c.open, c.err = true, nil
 	c.end = atomic.LoadUint64(c.head)
 	if held := c.end - c.pos; held > uint64(len(c.data)) {

@@ -101,6 +101,27 @@ func TestDrain(t *testing.T) {
 	}
 }
 
+// TestBegin fixes what a drain covers, and another cursor looks at it without taking it.
+func TestBegin(t *testing.T) {
+	f := newFake(64, 0)
+	c := f.cursor(t)
+	a, late := record(1, 8, 8), record(2, 16, 16)
+	f.write(a)
+	c.Begin()
+	f.write(late)
+	c.Begin() // the drain has begun
+	if got := drain(f.cursor(t)); len(got) != 2 || f.tail() != 0 {
+		t.Errorf("ahead: %x, tail %d", got, f.tail())
+	}
+	if got := drain(c); len(got) != 1 || !bytes.Equal(got[0], a) {
+		t.Errorf("drain: %x", got)
+	}
+	c.Commit()
+	if got := drain(c); len(got) != 1 || !bytes.Equal(got[0], late) {
+		t.Errorf("next drain: %x", got)
+	}
+}
+
 // TestEveryWrap writes one record of every size at every place of a ring, the places where the counters wrap included.
 func TestEveryWrap(t *testing.T) {
 	const size = 64

@@ -30,16 +30,17 @@ type run struct {
 	pipe    *pipe
 	out     *stream
 
-	start   uint64 // when everything was armed
-	reason  string // why the session stops; "" while it goes on
-	cause   error  // for StopError
-	execed  bool
-	pending uint64 // time after the newest drain that brought records; 0 when a round has covered it
-	chains  *chains
-	rate    *rate
-	files   *files        // nil when the stream goes to Out
-	past    []wire.Counts // what the files before the present one have, by watch
-	bounds  []wire.Bound  // made and not yet written
+	start    uint64 // when everything was armed
+	reason   string // why the session stops; "" while it goes on
+	cause    error  // for StopError
+	execed   bool
+	verified time.Time // when the target's memory was looked at last
+	pending  uint64    // time after the newest drain that brought records; 0 when a round has covered it
+	chains   *chains
+	rate     *rate
+	files    *files        // nil when the stream goes to Out
+	past     []wire.Counts // what the files before the present one have, by watch
+	bounds   []wire.Bound  // made and not yet written
 }
 
 // Run does one session and returns when it is over: nil when the stream has its end record, or its reader has gone.
@@ -245,7 +246,7 @@ func (r *run) loop(ctx context.Context) {
 			r.stop(StopInterrupt, nil)
 		case r.set.Full():
 			r.stop(StopMaxEvents, nil)
-		case r.execed:
+		case r.execed || r.replaced():
 			r.stop(StopExec, nil)
 		case ready[0]:
 			r.stop(StopExited, nil)
@@ -253,6 +254,19 @@ func (r *run) loop(ctx context.Context) {
 			r.stop(StopDuration, nil)
 		}
 	}
+}
+
+// replacedPeriod is how often the target's memory is looked at.
+const replacedPeriod = 200 * time.Millisecond
+
+// replaced reports an exec that no record told of: the record found no room in the ring, or in scope thread the thread
+// that did it had no events yet.
+func (r *run) replaced() bool {
+	if time.Since(r.verified) < replacedPeriod {
+		return false
+	}
+	r.verified = time.Now()
+	return errors.Is(r.proc.Verify(), proc.ErrReplaced)
 }
 
 func (r *run) stop(reason string, cause error) {
@@ -357,6 +371,9 @@ func (r *run) finish(ctx context.Context) error {
 	r.out.write(&wire.End{Info: info})
 	r.out.flush()
 	err := r.pipe.close()
+	if err == nil {
+		err = r.out.err
+	}
 	if r.files != nil && err == nil {
 		err = r.files.close()
 	}
@@ -366,7 +383,7 @@ func (r *run) finish(ctx context.Context) error {
 	case r.cause != nil:
 		return r.cause
 	}
-	return errors.Join(err, r.out.err)
+	return err
 }
 
 func (r *run) close() {

@@ -56,6 +56,9 @@ func (s *Set) Drain(room func() bool, emit func(cpu int, rec []byte)) (whole boo
 	}
 	s.polls.dropEnded()
 	var errs []error
+	if s.info.Scope == "cpu" && s.progs == nil {
+		errs = append(errs, s.lookForExec())
+	}
 	for _, r := range s.rings {
 		errs = append(errs, r.drain(room, func(rec []byte) {
 			if s.look(rec) {
@@ -104,7 +107,7 @@ func (s *Set) look(rec []byte) bool {
 			return true // the programs have filtered already
 		}
 		pid, _, ok := perfabi.PeekTask(rec, src.SampleType)
-		if ok && int(pid) != s.target.PID() {
+		if ok && int(pid) != s.target.PID() || s.afterExec(rec, src) {
 			s.plain[src.Slot].foreign++
 			return false
 		}
@@ -114,6 +117,44 @@ func (s *Set) look(rec []byte) bool {
 		return s.scope.observe(h, id, rec) && s.concernsTarget(h.Type, rec)
 	}
 	return true
+}
+
+// lookForExec finds out when the target has executed another program, in what the next drain is going to bring. Watchpoints
+// on a CPU go on after that, and without programs, which compare the memory, only the time tells the new program's hits:
+// they can be in another CPU's ring, which is drained first. What each ring is drained of is settled before any is looked
+// at: an exec later than that has its hits in the next drain.
+func (s *Set) lookForExec() error {
+	if s.execed != 0 {
+		return nil
+	}
+	for _, r := range s.rings {
+		r.cursor.Begin()
+	}
+	for _, r := range s.rings {
+		ahead, err := r.ahead()
+		if err != nil {
+			return err
+		}
+		for ahead.Next() {
+			rec := ahead.Record()
+			if !s.Execed(rec) {
+				continue
+			}
+			id, _ := perfabi.PeekID(rec)
+			s.execed, _ = perfabi.PeekTime(rec, s.sources[id].SampleType)
+			return nil
+		}
+	}
+	return nil
+}
+
+// afterExec reports whether a sample is of the program that took the target's place.
+func (s *Set) afterExec(rec []byte, src Source) bool {
+	if s.execed == 0 {
+		return false
+	}
+	t, ok := perfabi.PeekTime(rec, src.SampleType)
+	return ok && t > s.execed
 }
 
 // concernsTarget reports whether a record about tasks names the target, or was made by a fork of it.

@@ -108,6 +108,12 @@ func onlineCPUs() ([]int, error) {
 	return cpus, nil
 }
 
+// ahead looks at what a ring holds, and leaves it there.
+func (r *eventRing) ahead() (*ring.Cursor, error) {
+	page := os.Getpagesize()
+	return ring.New(r.mem[:page], r.mem[page:])
+}
+
 // drain yields the records that a ring holds now, while room says so, and frees their place.
 func (r *eventRing) drain(room func() bool, each func(rec []byte)) error {
 	for room() && r.cursor.Next() {

@@ -34,6 +34,7 @@ type Set struct {
 	plain   [MaxSlots]plainCount // what came as the watchpoint's own samples
 	fresh   []uint64             // ids in sources that NewSources has not told
 	born    uint64               // threads of the target that began since
+	execed  uint64               // when the target executed another program, where that has to be known; 0: not yet
 
 	woke      bool
 	paused    [MaxSlots]bool
