@@ -126,3 +126,13 @@ func TestRustSource(t *testing.T) {
 		})
 	}
 }
+
+// LLVM writes indexed addresses, strings and range lists in version 5, gcc does not outside of split objects.
+func TestRustVersion5(t *testing.T) {
+	build := func(version string) string {
+		return compile(t, "p.rs", rustProgram, "rustc", "-g", "-O", "-C", "symbol-mangling-version=v0", "-C", "dwarf-version="+version)
+	}
+	four, five := build("4"), build("5")
+	addrs := functionAddrs(t, four, "p::main", "<p::inner::T>::bump")
+	compare(t, addrs, chains(open(t, five), addrs), chains(open(t, four), addrs))
+}

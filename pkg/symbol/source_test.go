@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -242,6 +243,8 @@ func TestSourceForms(t *testing.T) {
 		"split, 64-bit":      {"-gdwarf-5 -gsplit-dwarf -gdwarf64", nil},
 		"package":            {"-gdwarf-5 -gsplit-dwarf", pack(packV5)},
 		"package, version 4": {"-gdwarf-4 -gsplit-dwarf", pack(packV4)},
+		"shared":             {"-gdwarf-5", share("-r")},
+		"shared, version 4":  {"-gdwarf-4", share("-r")},
 		"separate":           {"-gdwarf-5", separate},
 		"separate, zstd": {"-gdwarf-5", func(t *testing.T, prog string) {
 			separate(t, prog)
@@ -274,6 +277,19 @@ func objcopyFile(t *testing.T, path string, flags ...string) {
 	run(t, "", "objcopy", append(flags, path)...)
 }
 
+// share moves what two programs have in common, here all of it, into a file of its own.
+func share(flags ...string) func(t *testing.T, prog string) {
+	return func(t *testing.T, prog string) {
+		t.Helper()
+		dir := filepath.Dir(prog)
+		run(t, dir, "cp", "prog", "prog2")
+		run(t, dir, "dwz", append(flags, "-m", "common", "prog", "prog2")...)
+		if open(t, prog).image.byName(".gnu_debugaltlink") == nil {
+			t.Fatal("nothing is shared")
+		}
+	}
+}
+
 // separate moves symbols and debug data into a file of their own.
 func separate(t *testing.T, prog string) {
 	t.Helper()
@@ -295,5 +311,47 @@ func TestMissingSplitObject(t *testing.T) {
 	if without.Func != "other" || without.File != with.File || without.Line != with.Line || with.Line < 1 ||
 		len(without.Inlined) != 0 || !strings.Contains(without.Note, "other.c.dwo") || with.Note != "" {
 		t.Errorf("with the split object %+v,\nwithout %+v", with, without)
+	}
+}
+
+// Inlined methods, templates, lambdas and functions without linkage keep the names that C++ has for them.
+func TestInlinedCxxNames(t *testing.T) {
+	path := compile(t, "c.cc", `
+volatile long total;
+namespace ns { struct Box {
+	void set(int v) { total = v; }
+	template <class T> T twice(T x) { total = x; return x * 2; }
+}; }
+namespace { ns::Box b; inline int help(int x) { b.set(x); return b.twice(x); } }
+int __attribute__((noinline)) tick(int n) {
+	auto later = [&](int k) { b.set(k); return n; };
+	return help(n) + later(3);
+}
+int main(int argc, char **) { return tick(argc); }
+`, "g++", "-g", "-O2")
+	f := open(t, path)
+	want := map[string]bool{
+		"ns::Box::set(int) in (anonymous namespace)::help in tick(int)":            false,
+		"int ns::Box::twice<int>(int) in (anonymous namespace)::help in tick(int)": false,
+		"ns::Box::set(int) in (anonymous class)::operator() in tick(int)":          false,
+	}
+	var seen []string
+	for _, a := range functionAddrs(t, path, "tick") {
+		fr := Frame{}
+		f.resolve(&fr, a)
+		name := ""
+		for _, c := range fr.Inlined {
+			name += c.Func + " in "
+		}
+		name += fr.Func
+		seen = append(seen, name)
+		if _, ok := want[name]; ok {
+			want[name] = true
+		}
+	}
+	for name, found := range want {
+		if !found {
+			t.Errorf("no address is in %s; there are %q", name, slices.Compact(seen))
+		}
 	}
 }

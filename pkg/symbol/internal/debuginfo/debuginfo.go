@@ -175,14 +175,14 @@ func (d *Data) findIn(u *unit, pc uint64) (Place, bool) {
 	i := u.scopes.innermost(pc)
 	for ; i >= 0 && u.scopes.scopes[i].inlined; i = u.scopes.scopes[i].parent {
 		s := &u.scopes.scopes[i]
-		call := Call{Func: full.funcName(s.off), Line: int(s.callLine)}
+		call := Call{Func: u.scopes.funcName(full, s.off), Line: int(s.callLine)}
 		if u.lines != nil {
 			call.File = u.lines.file(uint64(s.callFile))
 		}
 		p.Calls = append(p.Calls, call)
 	}
 	if i >= 0 {
-		p.Func, p.Start = full.funcName(u.scopes.scopes[i].off), u.scopes.start(i, pc)
+		p.Func, p.Start = u.scopes.funcName(full, u.scopes.scopes[i].off), u.scopes.start(i, pc)
 	}
 	return p, found || i >= 0
 }
@@ -209,7 +209,7 @@ func (d *Data) load(u *unit) {
 	}
 	if full := d.fullUnit(u); full != nil {
 		u.scopes = full.readScopes(u)
-		d.cachedSize += len(u.scopes.spans) + len(u.scopes.scopes)
+		d.cachedSize += len(u.scopes.spans) + len(u.scopes.scopes) + len(u.scopes.holders) + 2*len(u.scopes.heldBy)
 	}
 	d.cached = append(d.cached, u)
 }

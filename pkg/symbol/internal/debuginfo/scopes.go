@@ -32,9 +32,17 @@ type scopeSpan struct {
 
 // scopeTable holds the scopes of one unit, each before those inside of it.
 type scopeTable struct {
-	scopes []scope
-	spans  []scopeSpan // by lo
-	maxEnd []uint64    // maxEnd[i]: highest end among spans[:i+1]
+	scopes  []scope
+	spans   []scopeSpan // by lo
+	maxEnd  []uint64    // maxEnd[i]: highest end among spans[:i+1]
+	holders []holder
+	heldBy  map[int64]int32 // holder of each function without a linkage name, by the offset of its entry
+}
+
+// holder is a namespace or a type, which qualifies the names in it.
+type holder struct {
+	off    int64 // of its entry
+	parent int32 // index of the one around it, -1 for none
 }
 
 // around yields the parts of scopes that hold an address.
@@ -71,7 +79,7 @@ func (t *scopeTable) start(scope int32, pc uint64) uint64 {
 
 // readScopes walks all entries of u, the full unit of the skeleton sk.
 func (u *unit) readScopes(sk *skeleton) *scopeTable {
-	w := &walker{u: u, sk: sk, t: &scopeTable{}}
+	w := &walker{u: u, sk: sk, t: &scopeTable{heldBy: map[int64]int32{}}}
 	if abbrevs := u.table(); abbrevs != nil {
 		w.walk(u.obj.cursor(".debug_info", u.first), abbrevs)
 	}
@@ -88,11 +96,14 @@ func (u *unit) readScopes(sk *skeleton) *scopeTable {
 type walker struct {
 	u, sk *unit
 	t     *scopeTable
-	stack []int32 // the scope around the entries of each level
+	stack []level
 }
 
+// level is what is around the entries of one level; -1 is nothing.
+type level struct{ scope, holder int32 }
+
 func (w *walker) walk(c *cursor, table *abbrevs) {
-	current := int32(-1)
+	current := level{-1, -1}
 	for c.err == nil && c.offset() < w.u.end && len(w.t.spans) < maxScopes {
 		off := c.offset()
 		code := c.uleb()
@@ -109,15 +120,17 @@ func (w *walker) walk(c *cursor, table *abbrevs) {
 			return
 		}
 		inner := current
-		switch {
-		case a.tag == dwarf.TagSubprogram || a.tag == dwarf.TagInlinedSubroutine:
-			inner = w.function(c, a, off, current)
-		case a.fixed >= 0:
-			c.skip(uint64(a.fixed))
-		default:
-			for i := range a.attrs {
-				w.u.readValue(c, a.attrs[i].form, a.attrs[i].implicit)
+		switch a.tag {
+		case dwarf.TagSubprogram, dwarf.TagInlinedSubroutine:
+			inner.scope = w.function(c, a, off, current)
+		case dwarf.TagNamespace, dwarf.TagClassType, dwarf.TagStructType, dwarf.TagUnionType:
+			if a.children && len(w.t.holders) < maxScopes {
+				inner.holder = int32(len(w.t.holders))
+				w.t.holders = append(w.t.holders, holder{off, current.holder})
 			}
+			w.u.skipValues(c, a)
+		default:
+			w.u.skipValues(c, a)
 		}
 		if a.children {
 			if len(w.stack) >= maxDepth {
@@ -129,10 +142,21 @@ func (w *walker) walk(c *cursor, table *abbrevs) {
 	}
 }
 
+func (u *unit) skipValues(c *cursor, a *abbrev) {
+	if a.fixed >= 0 {
+		c.skip(uint64(a.fixed))
+		return
+	}
+	for i := range a.attrs {
+		u.readValue(c, a.attrs[i].form, a.attrs[i].implicit)
+	}
+}
+
 // function reads a subprogram or an inlined call and returns the scope of its children: its own when it has code.
-func (w *walker) function(c *cursor, a *abbrev, off int64, parent int32) int32 {
+func (w *walker) function(c *cursor, a *abbrev, off int64, around level) int32 {
 	var low, high, ranges value
-	s := scope{off: off, parent: parent, inlined: a.tag == dwarf.TagInlinedSubroutine}
+	plain, linked := false, false
+	s := scope{off: off, parent: around.scope, inlined: a.tag == dwarf.TagInlinedSubroutine}
 	for i := range a.attrs {
 		v := w.u.readValue(c, a.attrs[i].form, a.attrs[i].implicit)
 		switch a.attrs[i].name {
@@ -142,6 +166,10 @@ func (w *walker) function(c *cursor, a *abbrev, off int64, parent int32) int32 {
 			high = v
 		case dwarf.AttrRanges:
 			ranges = v
+		case dwarf.AttrName:
+			plain = true
+		case dwarf.AttrLinkageName, attrMIPSLinkageName:
+			linked = true
 		case dwarf.AttrCallFile:
 			s.callFile = uint32(min(v.n, math.MaxUint32))
 		case dwarf.AttrCallLine:
@@ -149,11 +177,14 @@ func (w *walker) function(c *cursor, a *abbrev, off int64, parent int32) int32 {
 		}
 	}
 	if c.err != nil {
-		return parent
+		return around.scope
+	}
+	if plain && !linked && around.holder >= 0 {
+		w.t.heldBy[off] = around.holder
 	}
 	spans := w.u.spans(w.sk, low, high, ranges)
 	if len(spans) == 0 {
-		return parent
+		return around.scope
 	}
 	index := int32(len(w.t.scopes))
 	w.t.scopes = append(w.t.scopes, s)
@@ -167,10 +198,11 @@ func (w *walker) function(c *cursor, a *abbrev, off int64, parent int32) int32 {
 // a declaration.
 const maxOrigins = 8
 
-// funcName returns the name of the function that the entry at off stands for: its linkage name where there is one, else
-// the plain name in the source, else "".
-func (u *unit) funcName(off int64) string {
+// funcName returns the name of the function that the entry at off of the full unit u stands for: its linkage name where
+// there is one, else the name in the source with the namespaces and types that t knows around it, else "".
+func (t *scopeTable) funcName(full *unit, off int64) string {
 	plain := ""
+	u := full
 	for range maxOrigins {
 		var name, linkage, origin value
 		_, ok := u.entry(off, func(a *attribute, v value) {
@@ -189,14 +221,44 @@ func (u *unit) funcName(off int64) string {
 		if s := u.str(linkage); s != "" {
 			return s
 		}
-		if plain == "" {
-			plain = u.str(name)
+		if s := u.str(name); plain == "" && s != "" {
+			plain = s
+			if h, held := t.heldBy[off]; held && u == full {
+				plain = t.qualify(u, h, s)
+			}
 		}
 		if u, off = u.target(origin); u == nil {
 			break
 		}
 	}
 	return plain
+}
+
+// qualify puts the names of a holder and of those around it before a name.
+func (t *scopeTable) qualify(u *unit, h int32, name string) string {
+	const levels = 32
+	for range levels {
+		if h < 0 {
+			break
+		}
+		around := ""
+		a, ok := u.entry(t.holders[h].off, func(a *attribute, v value) {
+			if a.name == dwarf.AttrName {
+				around = u.str(v)
+			}
+		})
+		switch {
+		case !ok:
+			return name
+		case around != "":
+		case a.tag == dwarf.TagNamespace:
+			around = "(anonymous namespace)"
+		default: // that of a lambda, among others
+			around = "(anonymous class)"
+		}
+		name, h = around+"::"+name, t.holders[h].parent
+	}
+	return name
 }
 
 // target returns the unit and the offset of the entry that a reference points to, nil if it points to none.
