@@ -5,6 +5,7 @@ package session
 import (
 	"encoding/binary"
 	"fmt"
+	"io"
 	"time"
 
 	"xw/pkg/perfabi"
@@ -96,6 +97,8 @@ func (r *run) writeMaps() error {
 				ids[key] = id
 			}
 			rec.BuildID = id
+		} else if m.Path == "[vdso]" {
+			rec.BuildID = r.memoryBuildID(m)
 		}
 		r.out.write(rec)
 	}
@@ -114,6 +117,17 @@ func (r *run) buildID(m proc.Mapping) []byte {
 		return nil
 	}
 	elf, err := symbol.Open(f, info.Size())
+	if err != nil {
+		return nil
+	}
+	defer elf.Close()
+	return elf.BuildID()
+}
+
+// memoryBuildID reads the build id of an ELF file that is nowhere but in memory, as the vdso is.
+func (r *run) memoryBuildID(m proc.Mapping) []byte {
+	size := int64(m.End - m.Start)
+	elf, err := symbol.Open(io.NewSectionReader(r.proc, int64(m.Start), size), size)
 	if err != nil {
 		return nil
 	}
