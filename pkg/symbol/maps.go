@@ -37,7 +37,7 @@ func (m *mapping) fileBacked() bool {
 // Mappings are found through buckets of address space; one that spans many of them is kept apart.
 const (
 	bucketShift = 26 // 64 MiB: a program with its libraries fills a few
-	wideBuckets = 1024
+	wideBuckets = 8
 )
 
 // mapTable holds the mappings of one process; later ones shadow earlier ones.
@@ -98,6 +98,9 @@ func newest(list []*mapping, addr, time uint64) *mapping {
 	return nil
 }
 
+// maxMappings bounds the mappings kept, some 150 bytes each. What is mapped where after that is not known.
+const maxMappings = 1 << 20
+
 // AddMap adds a mapping. Those of the session's start count from ever.
 func (r *Resolver) AddMap(rec *wire.Mmap) {
 	if rec.Len == 0 || rec.Start+rec.Len < rec.Start {
@@ -109,6 +112,10 @@ func (r *Resolver) AddMap(rec *wire.Mmap) {
 	}
 	if m.time <= r.session.StartNS {
 		m.time = 0
+	}
+	if r.mapped++; r.mapped > maxMappings {
+		r.unmapped = min(r.unmapped, m.time)
+		return
 	}
 	path, deleted := strings.CutSuffix(rec.Path, " (deleted)")
 	m.path, m.deleted = r.intern(path), deleted
@@ -148,6 +155,9 @@ func (r *Resolver) table(pid uint32) *mapTable {
 // mapping returns the mapping that held addr in a process at a time: its own, one of those it comes from, or the
 // target's, with whom every task that is hit shares its memory.
 func (r *Resolver) mapping(pid uint32, addr, time uint64) *mapping {
+	if time >= r.unmapped {
+		return nil
+	}
 	const generations = 8
 	for range generations {
 		if t := r.tables[pid]; t != nil {

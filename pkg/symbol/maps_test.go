@@ -110,3 +110,17 @@ func TestUnnamedPlaces(t *testing.T) {
 		}
 	}
 }
+
+// When there are too many mappings to keep, nothing is said about the time after.
+func TestTooManyMappings(t *testing.T) {
+	r := newResolver(t)
+	r.AddMap(&wire.Mmap{PID: 7, Time: 1000, Start: 0x1000, Len: 0x1000, Path: "/first"})
+	r.mapped = maxMappings
+	r.AddMap(&wire.Mmap{PID: 7, Time: 2000, Start: 0x1000, Len: 0x1000, Path: "/second"})
+	if m := r.mapping(7, 0x1000, 1999); m == nil || m.path != "/first" {
+		t.Errorf("before: %+v", m)
+	}
+	if m := r.mapping(7, 0x1000, 2000); m != nil {
+		t.Errorf("after: %+v", m)
+	}
+}

@@ -2,6 +2,7 @@ package symbol
 
 import (
 	"cmp"
+	"math"
 	"path"
 	"strings"
 
@@ -25,18 +26,20 @@ type Options struct {
 // and uses one only if it is the one that was mapped, by its build id or for another reason that leaves no doubt.
 // It is not safe for concurrent use.
 type Resolver struct {
-	session wire.Session
-	symfs   string
-	proc    string
-	local   bool // this is the machine of the capture, and it has not been rebooted since
-	tables  map[uint32]*mapTable
-	parents map[uint32]uint32
-	births  map[uint32]uint64 // ns of CLOCK_MONOTONIC
-	strings map[string]string
-	modules map[moduleKey]*module
-	alive   map[uint32]bool
-	jits    map[uint32]*perfMap
-	kernel  *kernelSymbols
+	session  wire.Session
+	symfs    string
+	proc     string
+	local    bool // this is the machine of the capture, and it has not been rebooted since
+	tables   map[uint32]*mapTable
+	mapped   int    // mappings that were added
+	unmapped uint64 // time from which mappings were left out
+	parents  map[uint32]uint32
+	births   map[uint32]uint64 // ns of CLOCK_MONOTONIC
+	strings  map[string]string
+	modules  map[moduleKey]*module
+	alive    map[uint32]bool
+	jits     map[uint32]*perfMap
+	kernel   *kernelSymbols
 }
 
 // Frame is what is known about an address. Empty strings, absent numbers and a Line of -1 are what is not known.
@@ -71,7 +74,7 @@ type Inlined struct {
 func NewResolver(opts Options) *Resolver {
 	r := &Resolver{symfs: opts.SymFS, proc: cmp.Or(opts.Proc, "/proc"), tables: map[uint32]*mapTable{},
 		parents: map[uint32]uint32{}, births: map[uint32]uint64{}, strings: map[string]string{},
-		modules: map[moduleKey]*module{}, alive: map[uint32]bool{}, jits: map[uint32]*perfMap{}}
+		unmapped: math.MaxUint64, modules: map[moduleKey]*module{}, alive: map[uint32]bool{}, jits: map[uint32]*perfMap{}}
 	if opts.Session != nil {
 		r.session = *opts.Session
 	}
