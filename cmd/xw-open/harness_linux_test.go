@@ -172,8 +172,8 @@ func (o *opened) end(code int) *result {
 	return parse(o.t, raw)
 }
 
-// refused expects xw-open to fail with the code, a message and a hint, both without what is before the colon. Text between
-// two messages is cut at " ... "; an empty hint stands for none.
+// refused expects xw-open to fail with the code, and to say one message and one hint, none if it is empty. In both " ... "
+// stands for any text.
 func (o *opened) refused(code int, message, hint string) {
 	o.t.Helper()
 	if got := o.code(); got != code {

@@ -62,6 +62,9 @@ int main(void) {
 		if err != nil || len(tasks) != 1 || tasks[0].TID != tid {
 			t.Errorf("Tasks = %+v, %v, want %d alone", tasks, err, tid)
 		}
+		if tids, err := p.TIDs(); err != nil || !slices.Equal(tids, []int{tid}) {
+			t.Errorf("TIDs = %v, %v, want %d alone", tids, err, tid)
+		}
 		maps, err := p.Maps()
 		if err != nil {
 			t.Fatal(err)

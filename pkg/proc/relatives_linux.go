@@ -3,10 +3,21 @@ package proc
 import (
 	"fmt"
 	"os"
+	"slices"
 )
 
-// TIDs lists the thread ids that the task directory has now, in one pass and unsorted: see Tasks for a settled list.
-func (p *Process) TIDs() ([]int, error) { return p.tids() }
+// TIDs lists the thread ids that the task directory has now, in one pass and unsorted: see Tasks for a settled list. A
+// main thread that has ended before the others, and stays listed as a zombie until they have, is left out.
+func (p *Process) TIDs() ([]int, error) {
+	tids, err := p.tids()
+	if err != nil {
+		return nil, err
+	}
+	if st, err := p.stat(""); err == nil && st.gone() {
+		tids = slices.DeleteFunc(tids, func(tid int) bool { return tid == p.pid })
+	}
+	return tids, nil
+}
 
 // Relation is what a process that the target created has to do with the target's memory.
 type Relation int

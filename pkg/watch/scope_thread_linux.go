@@ -85,11 +85,12 @@ func (c *threadScope) arm() error {
 		return err
 	}
 	c.chooseSize(len(tids))
+	tried := map[int]bool{} // one that has ended stays listed while a tracer has not seen that
 	for found := true; found; {
 		found = false
 		for _, tid := range tids {
-			if c.tasks[tid] == nil {
-				found = true
+			if !tried[tid] {
+				tried[tid], found = true, true
 				if err := c.openTask(tid); err != nil {
 					return err
 				}
