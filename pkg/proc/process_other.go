@@ -81,3 +81,11 @@ func (p *Process) Others([]Range) (others, unreadable int, err error) { return 0
 
 // Close does nothing.
 func (p *Process) Close() error { return nil }
+
+// Sharers fails: see Open.
+func (p *Process) Sharers() ([]int, error) { return nil, ErrUnsupported }
+
+// TaskClock fails: see Open.
+func (p *Process) TaskClock(int) (state byte, ran time.Duration, err error) {
+	return 0, 0, ErrUnsupported
+}

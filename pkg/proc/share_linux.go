@@ -88,3 +88,29 @@ func (p *Process) sharesMemory(tid int) bool {
 	r, _, errno := unix.Syscall6(unix.SYS_KCMP, uintptr(p.tidOf(d)), uintptr(tid), kcmpVM, 0, 0, 0)
 	return errno == 0 && r == 0
 }
+
+// Sharers lists the threads of other processes that have the same memory as the process, as vfork(2) and clone(2) with
+// CLONE_VM make them. What the caller may not compare is left out.
+func (p *Process) Sharers() ([]int, error) {
+	names, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	var tids []int
+	for _, name := range names {
+		pid, err := strconv.Atoi(name.Name())
+		if err != nil || pid == p.pid || !p.sharesMemory(pid) {
+			continue
+		}
+		tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+		if err != nil {
+			continue // it has ended
+		}
+		for _, task := range tasks {
+			if tid, err := strconv.Atoi(task.Name()); err == nil {
+				tids = append(tids, tid)
+			}
+		}
+	}
+	return tids, nil
+}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -189,4 +190,22 @@ func (p *Process) taskPass(found map[taskKey]Task) (int, error) {
 		found[taskKey{tid, st.start}] = Task{TID: tid, Comm: st.comm, State: st.state, Start: st.start, Birth: p.monotonic(st.start)}
 	}
 	return len(found) - before, nil
+}
+
+// TaskClock tells the state of a thread, as Task.State but Z and X too, and for how long it has run so far.
+func (p *Process) TaskClock(tid int) (state byte, ran time.Duration, err error) {
+	st, err := p.stat(taskDir(tid))
+	if err != nil {
+		return 0, 0, err
+	}
+	b, err := p.read(taskDir(tid) + "schedstat")
+	if err != nil {
+		return 0, 0, err
+	}
+	field, _, _ := strings.Cut(string(b), " ")
+	ns, err := strconv.ParseUint(field, 10, 63)
+	if err != nil {
+		return 0, 0, fmt.Errorf("read %s: %q: %w", p.path(taskDir(tid)+"schedstat"), b, err)
+	}
+	return st.state, time.Duration(ns), nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 
 	"xw/pkg/perfabi"
 	"xw/pkg/proc"
@@ -70,10 +71,11 @@ func (s *Set) Drain(room func() bool, emit func(cpu int, rec []byte)) (whole boo
 	return room(), errors.Join(errs...)
 }
 
-// maxEarly bounds the records that arming holds back, in bytes.
-const maxEarly = 64 << 20
+// maxEarly bounds the records that disarming holds back, in bytes.
+const maxEarly = 32 << 20
 
-// drainEarly takes what the rings hold while the scope is being armed, so that fork records are seen.
+// drainEarly takes what the rings hold while the watchpoints are switched off, so that fork records are seen; the next
+// Drain delivers it.
 func (s *Set) drainEarly() error {
 	size := 0
 	for _, r := range s.early {
@@ -81,12 +83,28 @@ func (s *Set) drainEarly() error {
 	}
 	var errs []error
 	for _, r := range s.rings {
-		errs = append(errs, r.drain(func() bool { return true }, func(rec []byte) {
-			if size += len(rec); s.look(rec) && size <= maxEarly {
+		errs = append(errs, r.drain(func() bool { return size < maxEarly }, func(rec []byte) {
+			if s.look(rec) {
+				size += len(rec)
 				s.early = append(s.early, record{cpu: r.number, rec: append([]byte(nil), rec...)})
 			}
 		}))
 	}
+	return errors.Join(errs...)
+}
+
+// drainWhileArming takes what the rings hold, from time to time, so that fork records are seen and none is lost. Nothing
+// of it is the session's, whose threads and mappings are listed later.
+func (s *Set) drainWhileArming() error {
+	const interval = uint64(2 * time.Millisecond)
+	if now := Now(); now-s.drained < interval {
+		return nil
+	}
+	var errs []error
+	for _, r := range s.rings {
+		errs = append(errs, r.drain(func() bool { return true }, func(rec []byte) { s.look(rec) }))
+	}
+	s.drained = Now()
 	return errors.Join(errs...)
 }
 
@@ -106,6 +124,10 @@ func (s *Set) look(rec []byte) bool {
 		if !known || src.Role != "breakpoint" {
 			return true // the programs have filtered already
 		}
+		if t, ok := perfabi.PeekTime(rec, src.SampleType); s.live == 0 || ok && t < s.live {
+			s.plain[src.Slot].early++
+			return false
+		}
 		pid, _, ok := perfabi.PeekTask(rec, src.SampleType)
 		if ok && int(pid) != s.target.PID() || s.afterExec(rec, src) {
 			s.plain[src.Slot].foreign++
@@ -115,6 +137,8 @@ func (s *Set) look(rec []byte) bool {
 		return true
 	case perfabi.RecordFork, perfabi.RecordExit, perfabi.RecordComm, perfabi.RecordMmap2:
 		return s.scope.observe(h, id, rec) && s.concernsTarget(h.Type, rec)
+	case perfabi.RecordLost:
+		return s.scope.observe(h, id, rec)
 	}
 	return true
 }
@@ -167,6 +191,7 @@ func (s *Set) concernsTarget(kind uint32, rec []byte) bool {
 	pid, ppid := binary.LittleEndian.Uint32(rec[pidOff:]), binary.LittleEndian.Uint32(rec[ppidOff:])
 	if kind == perfabi.RecordFork {
 		switch {
+		case s.live == 0:
 		case pid == target:
 			s.born++
 		case ppid == target && s.progs == nil:

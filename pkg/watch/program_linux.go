@@ -25,6 +25,7 @@ const (
 const (
 	gateLive    = 0
 	gateStopped = 1
+	gateArming  = 2
 )
 
 // tally is what one program has counted on one CPU; the order is the program's.
@@ -34,6 +35,7 @@ type tally struct {
 	Failed  uint64 // of those, records that the ring had no room for
 	Foreign uint64 // runs for a task with another memory
 	Stopped uint64 // runs for the target after the gate was closed
+	Early   uint64 // runs for the target before it was opened
 }
 
 // Offsets of the fields of tally.
@@ -43,7 +45,8 @@ const (
 	tallyFailed  = 16
 	tallyForeign = 24
 	tallyStopped = 32
-	tallySize    = 40
+	tallyEarly   = 40
+	tallySize    = 48
 )
 
 // programs are the BPF programs of one session, one per slot, and the maps they share.
@@ -87,7 +90,7 @@ func newPrograms(c programConfig) (_ *programs, err error) {
 			return nil, fmt.Errorf("create BPF map %s: %w", m.spec.Name, err)
 		}
 	}
-	return p, nil
+	return p, p.setGate(gateArming)
 }
 
 // load assembles and loads the program of the next slot.
@@ -160,7 +163,7 @@ func (p *programs) assemble(index int, s Slot) asm.Instructions {
 		asm.JNE.Reg(asm.R1, asm.R2, "foreign"),
 		asm.LoadMapValue(asm.R1, p.gate.FD(), 0),
 		asm.LoadMem(asm.R1, asm.R1, 0, asm.Word),
-		asm.JNE.Imm(asm.R1, gateLive, "stopped"))
+		asm.JNE.Imm(asm.R1, gateLive, "closed"))
 	bump(tallyHits)
 
 	add(asm.Mov.Imm(asm.R9, 0))
@@ -222,11 +225,14 @@ func (p *programs) assemble(index int, s Slot) asm.Instructions {
 		// Reading code that is itself watched would be a hit of its own: leave it out when ip is that near.
 		add(asm.LoadMem(asm.R1, asm.R6, ctxAddr, asm.DWord),
 			asm.Sub.Reg(asm.R1, asm.R3),
-			asm.Add.Imm(asm.R1, 2*perfabi.HitCodeHalf),
-			asm.JLE.Imm(asm.R1, 4*perfabi.HitCodeHalf, "emit"))
+			asm.Add.Imm(asm.R1, perfabi.HitFarSize+2*perfabi.HitCodeHalf),
+			asm.JLE.Imm(asm.R1, perfabi.HitFarSize+4*perfabi.HitCodeHalf, "emit"))
 	}
 	add(asm.Sub.Imm(asm.R3, perfabi.HitCodeHalf))
 	readUser(stackHit+perfabi.HitCodeOff, perfabi.HitCodeHalf, perfabi.HitCodeBefore, "ahead")
+	add(asm.LoadMem(asm.R3, asm.R6, ctxIP, asm.DWord),
+		asm.Sub.Imm(asm.R3, perfabi.HitFarSize+perfabi.HitCodeHalf))
+	readUser(stackHit+perfabi.HitFarOff, perfabi.HitFarSize, perfabi.HitCodeFar, "ahead")
 	add(asm.LoadMem(asm.R3, asm.R6, ctxIP, asm.DWord).WithSymbol("ahead"))
 	readUser(stackHit+perfabi.HitCodeOff+perfabi.HitCodeHalf, perfabi.HitCodeHalf, perfabi.HitCodeFrom, "emit")
 
@@ -250,8 +256,11 @@ func (p *programs) assemble(index int, s Slot) asm.Instructions {
 	label("foreign")
 	bump(tallyForeign)
 	add(asm.Ja.Label("out"))
-	label("stopped")
+	add(asm.JNE.Imm(asm.R1, gateStopped, "early").WithSymbol("closed"))
 	bump(tallyStopped)
+	add(asm.Ja.Label("out"))
+	label("early")
+	bump(tallyEarly)
 	add(asm.Mov.Imm(asm.R0, 0).WithSymbol("out"), asm.Return())
 	return ins
 }
@@ -305,6 +314,7 @@ func (p *programs) tally(slot int) (tally, error) {
 		sum.Failed += t.Failed
 		sum.Foreign += t.Foreign
 		sum.Stopped += t.Stopped
+		sum.Early += t.Early
 	}
 	return sum, nil
 }

@@ -110,24 +110,47 @@ func (c *cpuScope) move(slot int, addr uint64) error {
 	return modifyAll(c.set, slot, addr)
 }
 
-// modifyAll re-aims the watchpoints of one slot; address 0 disarms them.
+// modifyAll re-aims the watchpoints of one slot; address 0 disarms them. On an error all stay, or are again, where they
+// were.
 func modifyAll(s *Set, slot int, addr uint64) error {
+	old := s.cfg.Slots[slot].Addr
+	for i, e := range s.scope.events(slot) {
+		err := modify(s, e, slot, addr)
+		if err == nil {
+			continue
+		}
+		// The kernel leaves the one that it refused to move disabled if it was opened so, whatever was done since.
+		for _, done := range s.scope.events(slot)[:i+1] {
+			err = errors.Join(err, modify(s, done, slot, old))
+		}
+		return fmt.Errorf("move watchpoint: slot %d to %#x: %w", slot, addr, err)
+	}
+	return nil
+}
+
+// modify re-aims one watchpoint.
+func modify(s *Set, e *event, slot int, addr uint64) error {
 	aimed := s.cfg.Slots[slot]
 	aimed.Addr = addr
+	attr := s.attrs.breakpoint(aimed, s.scope.bits())
+	attr.Bits &^= perfabi.AttrDisabled
+	if addr == 0 || s.paused[slot] {
+		attr.Bits |= perfabi.AttrDisabled
+	}
+	return e.modify(attr)
+}
+
+// toggleAll switches the watchpoints of one slot off or on.
+func toggleAll(s *Set, slot int, request uint) error {
 	for _, e := range s.scope.events(slot) {
-		attr := s.attrs.breakpoint(aimed, s.scope.bits())
-		attr.Bits &^= perfabi.AttrDisabled
-		if addr == 0 || s.paused[slot] {
-			attr.Bits |= perfabi.AttrDisabled
-		}
-		if err := e.modify(attr); err != nil {
-			return fmt.Errorf("move watchpoint: slot %d to %#x: %w", slot, addr, err)
+		if err := e.ioctl(request, 0); err != nil {
+			return fmt.Errorf("pause or resume watchpoint: slot %d: %w", slot, err)
 		}
 	}
 	return nil
 }
 
-func (c *cpuScope) toggled(int) {}
+func (c *cpuScope) toggle(slot int, request uint) error { return toggleAll(c.set, slot, request) }
 
 func (c *cpuScope) events(slot int) []*event { return c.slots[slot] }
 

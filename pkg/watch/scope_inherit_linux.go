@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -14,65 +13,32 @@ import (
 	"xw/pkg/perfabi"
 )
 
-// inheritScope opens each slot on every thread and CPU as an event that the threads created later inherit.
-//
-// Inheritance is per event: a thread born while its creator's events are being opened gets some of them. The kernel
-// does not say which, but it writes a FORK record to every sideband event of the creator, after the new thread has
-// inherited. So each thread gets a sideband event first, then its watchpoints, then a second sideband event: a birth
-// that the second one reports, settleTime after it was opened, inherited everything; one that only the first one reports
-// may have a part, and then the creator's events are closed and everything is done again; one that neither reports has
-// nothing and is opened itself.
+// inheritScope opens each slot on every thread and CPU as an event that the threads created later inherit. A thread
+// created while its creator's events are being opened gets a part of them: coverage_linux.go looks after those.
 //
 // Events are opened enabled, with their ring, so that nothing has to be enabled later: PERF_EVENT_IOC_ENABLE races
-// with clone (a child copies the state of its creator's event before it is on the list that the ioctl walks).
+// with clone(2), as toggle_linux.go tells.
 type inheritScope struct {
-	set     *Set
-	tasks   map[int]*taskEvents
-	owners  map[uint64]*taskEvents // sideband event id to the task it was opened on
-	births  map[int]*birth
-	retired [MaxSlots]retiredCount // per slot: counts of events closed meanwhile
-	lastNew uint64                 // time of the newest fork record of the target's
-	holes   []Gap
-	reopens int
-	moved   []moved
+	set   *Set
+	tasks map[int]*taskEvents // threads that have events of their own
+	coverage
+	toggles
 }
 
-// moved is a move that threads born while it was made may have escaped.
-type moved struct {
-	slot int
-	from uint64 // when the last pass began
-}
-
-// taskEvents are the events of one thread that was opened by itself.
+// taskEvents are the events of one thread that were opened on it, in the order of their opening: task records, then the
+// slots, each for all CPUs. A thread that had inherited a part has only the rest here.
 type taskEvents struct {
-	tid        int
-	begin, end []*event
-	slots      [][]*event
-	ended      uint64 // time when the last of end was open
+	tid      int
+	sideband []*event
+	slots    [][]*event
+	opened   uint64 // when the last was open
 }
-
-// birth is what FORK records told of a thread.
-type birth struct {
-	time    uint64
-	parent  *taskEvents // whose sideband event reported it
-	whole   bool        // inherited every event
-	partial bool        // inherited perhaps a part
-	process bool        // another process: a copy, or a vfork child
-	exit    uint64
-}
-
-type retiredCount struct{ hits, lost uint64 }
-
-// settleTime is how long after its opening an event is taken to have been inherited by a new thread whose FORK record it
-// reports, and how long a thread without a FORK record is waited for. The kernel writes the record some 30 us after
-// the inheritance, longer when the creator loses its CPU in between.
-const settleTime = 5 * time.Millisecond
-
-// maxReopens bounds how often events are closed and opened again for births in between; after that the thread is a gap.
-const maxReopens = 4
 
 func newInheritScope(s *Set) *inheritScope {
-	return &inheritScope{set: s, tasks: map[int]*taskEvents{}, owners: map[uint64]*taskEvents{}, births: map[int]*birth{}}
+	return &inheritScope{
+		set: s, tasks: map[int]*taskEvents{},
+		coverage: coverage{whole: map[int]bool{}, creators: map[int]*creator{}},
+	}
 }
 
 func (c *inheritScope) bits() uint64 {
@@ -86,10 +52,9 @@ func (c *inheritScope) bits() uint64 {
 func (c *inheritScope) openRings() error { return c.set.openCPURings() }
 
 func (c *inheritScope) arm() error {
-	s := c.set
-	tids, err := s.target.TIDs()
+	tids, err := c.list()
 	if err != nil {
-		return fmt.Errorf("list threads of process %d: %w", s.target.PID(), err)
+		return err
 	}
 	if err := c.afford(len(tids)); err != nil {
 		return err
@@ -99,56 +64,45 @@ func (c *inheritScope) arm() error {
 		if err := c.openTask(tid); err != nil {
 			return err
 		}
-	}
-	for {
-		found, err := c.pass()
-		if err != nil {
+		if err := c.set.drainWhileArming(); err != nil {
 			return err
 		}
-		if !found {
-			break
-		}
 	}
-	live, err := s.target.TIDs()
+	if err := c.coverRest(); err != nil {
+		return err
+	}
+	live, err := c.set.target.TIDs()
 	if err != nil {
-		return fmt.Errorf("list threads of process %d: %w", s.target.PID(), err)
+		return fmt.Errorf("list threads of process %d: %w", c.set.target.PID(), err)
 	}
-	s.info.Threads = len(live)
-	c.noteHoles(live)
-	c.closeEnds()
+	c.set.info.Threads = len(live)
+	if c.set.progs == nil {
+		return c.noteSharers()
+	}
 	return nil
 }
 
-// pass looks for threads that no event covers and opens them; found says that there was one.
-func (c *inheritScope) pass() (found bool, err error) {
-	s := c.set
-	tids, err := s.target.TIDs()
+// list lists the tasks that share the target's memory, as far as this scope can cover them: its threads, and with BPF
+// those of processes that vfork(2) or clone(2) with CLONE_VM made of it. Without BPF these are left to noteSharers.
+func (c *inheritScope) list() ([]int, error) {
+	tids, err := c.set.target.TIDs()
 	if err != nil {
-		return false, fmt.Errorf("list threads of process %d: %w", s.target.PID(), err)
+		return nil, fmt.Errorf("list threads of process %d: %w", c.set.target.PID(), err)
 	}
-	time.Sleep(settleTime) // a listed thread's FORK record may still be on its way
-	if err := s.drainEarly(); err != nil {
-		return false, err
+	if c.set.progs == nil {
+		return tids, nil
 	}
-	for _, tid := range tids {
-		b := c.births[tid]
-		switch {
-		case c.tasks[tid] != nil || b != nil && b.whole:
-		case b != nil && b.partial && c.reopens < maxReopens:
-			c.reopens++
-			found = true
-			if err := c.reopen(b.parent); err != nil {
-				return false, err
-			}
-		case b != nil && b.partial: // noteHoles tells
-		default:
-			found = true
-			if err := c.openTask(tid); err != nil {
-				return false, err
-			}
-		}
+	sharers, err := c.set.target.Sharers()
+	return append(tids, sharers...), err
+}
+
+// noteSharers makes a gap of every task outside the process that shares its memory.
+func (c *inheritScope) noteSharers() error {
+	sharers, err := c.set.target.Sharers()
+	for _, tid := range sharers {
+		c.set.addHole(Gap{TID: tid, Detail: fmt.Sprintf("process %d shares the target's memory and was not watched: that needs BPF", tid)})
 	}
-	return found, nil
+	return err
 }
 
 // afford compares what a scan would open with the limits before it opens anything.
@@ -162,7 +116,7 @@ func (c *inheritScope) afford(threads int) error {
 		}
 	}
 	const spare = 64 // descriptors for everything else
-	need := threads*cpus*(slots+2) + spare
+	need := threads*cpus*(slots+1) + spare
 	var lim unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &lim); err != nil {
 		return fmt.Errorf("read RLIMIT_NOFILE: %w", err)
@@ -175,7 +129,7 @@ func (c *inheritScope) afford(threads int) error {
 	}
 	if uint64(need) > lim.Cur {
 		return &LimitError{
-			What: fmt.Sprintf("open watchpoints: %d threads x %d CPUs x (%d slots + 2) + %d others = %d descriptors, and RLIMIT_NOFILE is %d",
+			What: fmt.Sprintf("open watchpoints: %d threads x %d CPUs x (%d slots + 1) + %d others = %d descriptors, and RLIMIT_NOFILE is %d",
 				threads, cpus, slots, spare, need, lim.Cur),
 			Hit: raiseFiles, Err: errTooMany,
 		}
@@ -183,230 +137,172 @@ func (c *inheritScope) afford(threads int) error {
 	return nil
 }
 
-// openTask opens all events of one thread. A thread that ends meanwhile is nothing to open.
+// openTask opens all events of one thread that has none.
 func (c *inheritScope) openTask(tid int) error {
-	t := &taskEvents{tid: tid, slots: make([][]*event, len(c.set.cfg.Slots))}
-	err := c.openTaskEvents(t)
-	if errors.Is(err, unix.ESRCH) {
-		return c.retire(t)
+	return c.open(tid, c.all())
+}
+
+// all is the number of slots for each CPU, for open.
+func (c *inheritScope) all() []int {
+	missing := make([]int, len(c.set.cpus))
+	for i := range missing {
+		missing[i] = len(c.set.cfg.Slots)
 	}
-	if err != nil {
-		c.closeTask(t)
+	return missing
+}
+
+// open opens the events of one thread of which it has inherited none, or of the slots the last ones only: missing is
+// their number for each CPU. A thread that ends meanwhile keeps what was opened, since its children may have that.
+func (c *inheritScope) open(tid int, missing []int) error {
+	t := &taskEvents{tid: tid, slots: make([][]*event, len(c.set.cfg.Slots))}
+	err := c.openEvents(t, missing)
+	t.opened = Now()
+	if err != nil && !errors.Is(err, unix.ESRCH) {
+		t.close()
 		return err
 	}
-	c.tasks[tid] = t
+	if err == nil {
+		c.watchCreator(t)
+	}
+	if len(t.sideband) > 0 || len(t.events()) > 0 {
+		c.tasks[tid] = t
+	}
 	return nil
 }
 
-func (c *inheritScope) openTaskEvents(t *taskEvents) error {
+func (c *inheritScope) openEvents(t *taskEvents, missing []int) error {
 	s := c.set
-	sideband := func(list *[]*event, bits uint64) error {
-		for _, cpu := range s.cpus {
-			e, err := s.openSideband(t.tid, cpu, bits|perfabi.AttrInherit, s.ring(cpu))
-			if err != nil {
-				return err
-			}
-			*list = append(*list, e)
-			c.owners[e.id] = t
+	slots := len(s.cfg.Slots)
+	for i, cpu := range s.cpus {
+		if missing[i] < slots {
+			continue // task records come before the slots
 		}
-		return nil
-	}
-	if err := sideband(&t.begin, sidebandAll); err != nil {
-		return err
-	}
-	for slot := range s.cfg.Slots {
-		if err := c.openSlot(t, slot); err != nil {
-			return err
-		}
-	}
-	err := sideband(&t.end, sidebandEnd)
-	t.ended = Now()
-	return err
-}
-
-func (c *inheritScope) openSlot(t *taskEvents, slot int) error {
-	bits := c.bits()
-	if c.set.cfg.Slots[slot].Addr == 0 {
-		bits |= perfabi.AttrDisabled
-	}
-	for _, cpu := range c.set.cpus {
-		e, err := c.set.openWatch(slot, t.tid, cpu, bits, c.set.ring(cpu))
+		e, err := s.openSideband(t.tid, cpu, sidebandAll|perfabi.AttrInherit, s.ring(cpu))
 		if err != nil {
 			return err
 		}
-		t.slots[slot] = append(t.slots[slot], e)
+		t.sideband = append(t.sideband, e)
+	}
+	for slot := range slots {
+		for i, cpu := range s.cpus {
+			if slot < slots-missing[i] {
+				continue
+			}
+			if err := c.openSlot(t, slot, cpu); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
+}
+
+func (c *inheritScope) openSlot(t *taskEvents, slot, cpu int) error {
+	bits := c.bits()
+	if c.set.cfg.Slots[slot].Addr == 0 || c.set.paused[slot] {
+		bits |= perfabi.AttrDisabled
+	}
+	e, err := c.set.openWatch(slot, t.tid, cpu, bits, c.set.ring(cpu))
+	if err == nil {
+		t.slots[slot] = append(t.slots[slot], e)
+	}
+	return err
+}
+
+func (t *taskEvents) events() (events []*event) {
+	for _, list := range t.slots {
+		events = append(events, list...)
+	}
+	return events
+}
+
+func (t *taskEvents) close() {
+	for _, e := range append(t.events(), t.sideband...) {
+		e.close()
+	}
 }
 
 func (c *inheritScope) add(slot int) error {
 	for _, t := range c.tasks {
 		t.slots = append(t.slots, nil)
-		if err := c.openSlot(t, slot); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// observe learns of births and deaths. Records of the second sideband events are not passed on: the first ones wrote
-// the same.
-func (c *inheritScope) observe(h perfabi.Header, id uint64, rec []byte) bool {
-	t := c.owners[id]
-	if t == nil {
-		return true
-	}
-	atEnd := slices.ContainsFunc(t.end, func(e *event) bool { return e.id == id })
-	// struct of PERF_RECORD_FORK and PERF_RECORD_EXIT: pid, ppid, tid, ptid, time
-	const pidOff, tidOff, timeOff = perfabi.HeaderSize, perfabi.HeaderSize + 8, perfabi.HeaderSize + 16
-	if len(rec) < timeOff+8 {
-		return !atEnd
-	}
-	pid, tid := int(binary.LittleEndian.Uint32(rec[pidOff:])), int(binary.LittleEndian.Uint32(rec[tidOff:]))
-	when := binary.LittleEndian.Uint64(rec[timeOff:])
-	switch h.Type {
-	case perfabi.RecordExit:
-		if b := c.births[tid]; b != nil {
-			b.exit = when
-		}
-	case perfabi.RecordFork:
-		b := c.births[tid]
-		if b == nil || b.exit != 0 { // a thread id used again is another thread
-			b = &birth{time: when}
-			c.births[tid] = b
-		}
-		b.parent, b.process = t, pid != c.set.target.PID()
-		if atEnd && when > t.ended+uint64(settleTime) {
-			b.whole = true
-		} else {
-			b.partial = true
-		}
-		c.lastNew = max(c.lastNew, when)
-	}
-	return !atEnd
-}
-
-// reopen closes the events of a thread, with all that were inherited from them, and opens it anew; the threads that
-// had inherited are found by the next pass.
-func (c *inheritScope) reopen(t *taskEvents) error {
-	if c.tasks[t.tid] != t {
-		return nil // already done for another birth
-	}
-	if err := c.retire(t); err != nil {
-		return err
-	}
-	delete(c.tasks, t.tid)
-	for tid, b := range c.births {
-		if b.parent == t {
-			delete(c.births, tid)
-		}
-	}
-	return c.openTask(t.tid)
-}
-
-// retire closes a thread's events and keeps their counts, since their hits have been or will be delivered.
-func (c *inheritScope) retire(t *taskEvents) error {
-	for slot, events := range t.slots {
-		for _, e := range events {
-			if err := e.ioctl(unix.PERF_EVENT_IOC_DISABLE, 0); err != nil {
-				return fmt.Errorf("disable watchpoint: slot %d: %w", slot, err)
-			}
-		}
-		hits, lost, err := sumCounts(events, c.set.attrs.lost)
-		if err != nil {
-			return err
-		}
-		c.retired[slot].hits += hits
-		c.retired[slot].lost += lost
-	}
-	if err := c.set.drainEarly(); err != nil {
-		return err
-	}
-	c.closeTask(t)
-	return nil
-}
-
-func (c *inheritScope) closeTask(t *taskEvents) {
-	for _, e := range slices.Concat(append([][]*event{t.begin, t.end}, t.slots...)...) {
-		e.close()
-	}
-	t.begin, t.end, t.slots = nil, nil, make([][]*event, len(t.slots))
-}
-
-// noteHoles makes a gap of every thread that may have inherited only a part and lives on.
-func (c *inheritScope) noteHoles(live []int) {
-	for _, tid := range live {
-		b := c.births[tid]
-		if c.tasks[tid] == nil && b != nil && b.partial && !b.whole {
-			c.holes = append(c.holes, Gap{TID: tid, From: b.time, Detail: "born while the watchpoints of its creator were being opened: it may have inherited only some of them"})
-		}
-	}
-}
-
-// closeEnds gives up the second sideband events: threads born from now on inherit everything.
-func (c *inheritScope) closeEnds() {
-	for _, t := range c.tasks {
-		for _, e := range t.end {
-			e.close()
-		}
-	}
-	c.births = map[int]*birth{}
-}
-
-// each calls f with the watchpoints of every slot.
-func (c *inheritScope) each(f func(slot int, e *event) error) error {
-	var errs []error
-	for _, t := range c.tasks {
-		for slot, events := range t.slots {
-			for _, e := range events {
-				errs = append(errs, f(slot, e))
+		for _, cpu := range c.set.cpus {
+			if err := c.openSlot(t, slot, cpu); err != nil {
+				return err
 			}
 		}
 	}
-	return errors.Join(errs...)
-}
-
-// untilQuiet repeats an ioctl pass while threads are born during it: a child copies the state of its creator's event
-// before it is on the list that the ioctl walks.
-func (c *inheritScope) untilQuiet(pass func() error) error {
-	const maxPasses = 50
-	for range maxPasses {
-		start := Now()
-		if err := pass(); err != nil {
-			return err
-		}
-		time.Sleep(settleTime)
-		if err := c.set.drainEarly(); err != nil {
-			return err
-		}
-		if c.lastNew < start {
-			return nil
-		}
-	}
 	return nil
 }
 
+// observe learns of new threads.
+func (c *inheritScope) observe(h perfabi.Header, _ uint64, rec []byte) bool {
+	// struct of PERF_RECORD_FORK: pid, ppid; tid, ptid; time
+	const tidOff, ptidOff, timeOff = perfabi.HeaderSize + 8, perfabi.HeaderSize + 12, perfabi.HeaderSize + 16
+	switch {
+	case h.Type == perfabi.RecordLost:
+		c.toggles.blindfold()
+	case h.Type == perfabi.RecordFork && len(rec) >= timeOff+8:
+		b := birth{
+			tid: int(binary.LittleEndian.Uint32(rec[tidOff:])), creator: int(binary.LittleEndian.Uint32(rec[ptidOff:])),
+			time: binary.LittleEndian.Uint64(rec[timeOff:]),
+		}
+		c.coverage.born(b)
+		c.toggles.born(b)
+	}
+	return true
+}
+
+// birth is what a FORK record tells.
+type birth struct {
+	tid, creator int
+	time         uint64
+}
+
+// disarm gives up after disarmTime: a thread that is still on then is one that escaped the last repetition.
 func (c *inheritScope) disarm() error {
-	return c.untilQuiet(func() error {
-		return c.each(func(_ int, e *event) error { return e.ioctl(unix.PERF_EVENT_IOC_DISABLE, 0) })
-	})
+	disable := func(*toggle) error {
+		var errs []error
+		for _, t := range c.tasks {
+			for _, e := range t.events() {
+				errs = append(errs, e.ioctl(unix.PERF_EVENT_IOC_DISABLE, 0))
+			}
+		}
+		return errors.Join(errs...)
+	}
+	p := c.begin(allSlots)
+	err := disable(p)
+	p.finish()
+	p.expires = p.end + uint64(settleTime)
+	for until := time.Now().Add(disarmTime); err == nil && len(c.pending) > 0 && time.Now().Before(until); {
+		time.Sleep(settleTime / 2)
+		if err = c.set.drainEarly(); err == nil {
+			err = c.repeat(disable)
+		}
+	}
+	return err
+}
+
+// settleTime is how long disarming waits for the FORK record of a thread that was being created: the kernel writes it
+// some 30 us after the thread has inherited.
+const settleTime = 5 * time.Millisecond
+
+// disarmTime bounds disarming under an endless storm of threads.
+const disarmTime = 250 * time.Millisecond
+
+// move aims a slot elsewhere.
+func (c *inheritScope) move(slot int, addr uint64) error {
+	p := c.begin(slot)
+	defer p.finish()
+	return modifyAll(c.set, slot, addr)
+}
+
+func (c *inheritScope) toggle(slot int, request uint) error {
+	p := c.begin(slot)
+	defer p.finish()
+	return toggleAll(c.set, slot, request)
 }
 
 func (c *inheritScope) count(slot int) (hits, lost uint64, err error) {
-	hits, lost = c.retired[slot].hits, c.retired[slot].lost
-	for _, t := range c.tasks {
-		h, l, err := sumCounts(t.slots[slot], c.set.attrs.lost)
-		if err != nil {
-			return 0, 0, err
-		}
-		hits, lost = hits+h, lost+l
-	}
-	return hits, lost, nil
-}
-
-func (c *inheritScope) move(slot int, addr uint64) error {
-	c.toggled(slot)
-	return modifyAll(c.set, slot, addr)
+	return sumCounts(c.events(slot), c.set.attrs.lost)
 }
 
 func (c *inheritScope) events(slot int) []*event {
@@ -417,35 +313,20 @@ func (c *inheritScope) events(slot int) []*event {
 	return events
 }
 
-func (c *inheritScope) toggled(slot int) { c.moved = append(c.moved, moved{slot: slot, from: Now()}) }
-
-// settle repeats moves for threads that were born while they were made, until none was any more.
+// settle ends what waits for new threads: the coverage of the first ones after arming, and moves that some may have
+// escaped.
 func (c *inheritScope) settle() error {
-	var errs []error
-	rest := c.moved[:0]
-	for _, m := range c.moved {
-		now := Now()
-		if c.lastNew >= m.from {
-			if err := modifyAll(c.set, m.slot, c.set.cfg.Slots[m.slot].Addr); err != nil {
-				errs = append(errs, err)
-			}
-			c.set.addHole(Gap{Kind: "blind", Slot: m.slot, From: m.from, To: Now(), Detail: "a thread was born while the watchpoint was being moved, paused or resumed: it may have had the old one until that was repeated"})
-			m.from = now
-		} else if now-m.from > uint64(settleTime) {
-			continue
-		}
-		rest = append(rest, m)
-	}
-	c.moved = rest
-	return errors.Join(errs...)
+	return errors.Join(c.coverLate(), c.repeat(func(p *toggle) error {
+		err := modifyAll(c.set, p.slot, c.set.cfg.Slots[p.slot].Addr)
+		c.set.addHole(Gap{Kind: "blind", Slot: p.slot, From: p.from, To: Now(), Detail: "a thread was created while the watchpoint was being moved, paused or resumed: until that was repeated it may have had the old one"})
+		return err
+	}))
 }
 
-// gaps lists the threads that may not have been covered.
-func (c *inheritScope) gaps() []Gap { return c.holes }
+func (c *inheritScope) gaps() []Gap { return nil }
 
 func (c *inheritScope) close() {
 	for _, t := range c.tasks {
-		t.end = nil // closed when the scan was done
-		c.closeTask(t)
+		t.close()
 	}
 }

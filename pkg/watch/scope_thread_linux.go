@@ -31,6 +31,9 @@ type threadEvents struct {
 	ended bool
 }
 
+// retiredCount is what the closed events of a slot have counted.
+type retiredCount struct{ hits, lost uint64 }
+
 // newThread is a thread whose birth was seen and that has no events yet.
 type newThread struct {
 	tid  int
@@ -329,7 +332,7 @@ func (c *threadScope) move(slot int, addr uint64) error {
 	return modifyAll(c.set, slot, addr)
 }
 
-func (c *threadScope) toggled(int) {}
+func (c *threadScope) toggle(slot int, request uint) error { return toggleAll(c.set, slot, request) }
 
 func (c *threadScope) events(slot int) []*event {
 	var events []*event

@@ -28,8 +28,10 @@ type Set struct {
 	mm     interface{ Close() error }
 	scope  scope
 
+	live    uint64            // when the session began; 0 while it is being armed
 	sources map[uint64]Source // of the events whose records may come, by id
-	early   []record          // drained while arming, for the first Drain
+	drained uint64            // when the rings were last drained while arming
+	early   []record          // drained while disarming, for the next Drain
 	limit   limit
 	plain   [MaxSlots]plainCount // what came as the watchpoint's own samples
 	fresh   []uint64             // ids in sources that NewSources has not told
@@ -37,6 +39,7 @@ type Set struct {
 	execed  uint64               // when the target executed another program, where that has to be known; 0: not yet
 
 	woke      bool
+	closed    bool
 	paused    [MaxSlots]bool
 	holes     []Gap
 	moreHoles int
@@ -49,7 +52,7 @@ type record struct {
 }
 
 // plainCount counts a slot's own samples, which come where no BPF program is.
-type plainCount struct{ own, foreign uint64 }
+type plainCount struct{ own, foreign, early uint64 }
 
 // scope is one way to cover the tasks of the target.
 type scope interface {
@@ -59,7 +62,8 @@ type scope interface {
 	arm() error
 	// add opens and enables those of one more slot, while the target stands still.
 	add(slot int) error
-	// observe looks at a record about tasks, before the session filters it, and says whether to pass it on.
+	// observe looks at a record about tasks or lost records, before the session filters it, and says whether to pass
+	// it on.
 	observe(h perfabi.Header, id uint64, rec []byte) bool
 	// disarm switches all watchpoints off; the events stay open to be counted.
 	disarm() error
@@ -71,9 +75,9 @@ type scope interface {
 	move(slot int, addr uint64) error
 	// events are the open watchpoints of a slot.
 	events(slot int) []*event
-	// toggled is told before the watchpoints of a slot are switched off or on.
-	toggled(slot int)
-	// settle repeats moves that new threads may have escaped; it is called after each drain.
+	// toggle switches the watchpoints of a slot off or on by an ioctl.
+	toggle(slot int, request uint) error
+	// settle looks after new threads; it is called after each drain.
 	settle() error
 	// gaps are the tasks that were not covered.
 	gaps() []Gap
@@ -108,7 +112,17 @@ func Open(p *proc.Process, cfg Config) (_ *Set, err error) {
 	if err := s.scope.arm(); err != nil {
 		return nil, err
 	}
-	return s, nil
+	return s, s.begin()
+}
+
+// begin ends the arming: what hits before it is not the session's, so that it begins for all slots and threads at one
+// moment.
+func (s *Set) begin() error {
+	s.live = Now()
+	if s.progs == nil {
+		return nil
+	}
+	return s.progs.setGate(gateLive)
 }
 
 // openCPURings opens the ring of each CPU and what records go into it besides the watchpoints' own.
@@ -314,25 +328,18 @@ func (s *Set) Move(slot int, addr uint64) (start, end uint64, err error) {
 
 // Pause switches one slot's watchpoints off for a while; Resume ends that. Threads born at that moment are looked after
 // by the next drains.
-func (s *Set) Pause(slot int) error { return s.toggle(slot, unix.PERF_EVENT_IOC_DISABLE) }
+func (s *Set) Pause(slot int) error {
+	s.paused[slot] = true
+	return s.scope.toggle(slot, unix.PERF_EVENT_IOC_DISABLE)
+}
 
 // Resume ends a pause. A slot that was moved meanwhile is armed where it was moved to.
 func (s *Set) Resume(slot int) error {
+	s.paused[slot] = false
 	if s.cfg.Slots[slot].Addr == 0 {
 		return nil
 	}
-	return s.toggle(slot, unix.PERF_EVENT_IOC_ENABLE)
-}
-
-func (s *Set) toggle(slot int, request uint) error {
-	s.scope.toggled(slot)
-	s.paused[slot] = request == unix.PERF_EVENT_IOC_DISABLE
-	for _, e := range s.scope.events(slot) {
-		if err := e.ioctl(request, 0); err != nil {
-			return fmt.Errorf("pause or resume watchpoint: slot %d: %w", slot, err)
-		}
-	}
-	return nil
+	return s.scope.toggle(slot, unix.PERF_EVENT_IOC_ENABLE)
 }
 
 // Stop switches the watchpoints off. With BPF the programs' gate closes first, so that the session ends for all CPUs
@@ -370,11 +377,11 @@ func (s *Set) Totals(slot int) (Totals, error) {
 }
 
 func (s *Set) totals(slot int, count, lost uint64, t tally) Totals {
-	own, foreign := s.plain[slot].own, s.plain[slot].foreign
+	own, foreign, early := s.plain[slot].own, s.plain[slot].foreign, s.plain[slot].early
 	if s.progs == nil {
-		return Totals{Counted: count - min(count, foreign), Emitted: own, Lost: lost, Foreign: foreign, LostKnown: s.attrs.lost}
+		return Totals{Counted: count - min(count, foreign+early), Emitted: own, Lost: lost, Foreign: foreign, LostKnown: s.attrs.lost}
 	}
-	known := t.Hits + t.Foreign + t.Stopped + own + foreign
+	known := t.Hits + t.Foreign + t.Stopped + t.Early + own + foreign + early
 	missed := count - min(count, known)
 	return Totals{
 		Counted: t.Hits + own + missed, Emitted: t.Emitted + own, Lost: t.Failed, Stopped: t.Stopped,
@@ -392,8 +399,12 @@ func (s *Set) Lost(slot int) (uint64, error) {
 	return lost, err
 }
 
-// Close releases everything. It may be called at any time, also after a failed Open.
+// Close releases everything. It may be called at any time, and again.
 func (s *Set) Close() {
+	if s.closed {
+		return
+	}
+	s.closed = true
 	if s.scope != nil {
 		s.scope.close()
 	}

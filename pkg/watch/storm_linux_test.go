@@ -108,9 +108,5 @@ func TestCloneStorm(t *testing.T) {
 
 func stores(t *testing.T, target *hwtest.Target) uint64 {
 	t.Helper()
-	var n uint64
-	if _, err := fmt.Sscanf(target.Line(), "done stores=%d", &n); err != nil {
-		t.Fatal(err)
-	}
-	return n
+	return number(t, target.Line(), "done stores=%d")
 }

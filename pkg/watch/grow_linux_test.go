@@ -1,0 +1,142 @@
+//go:build amd64
+
+package watch_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"xw/pkg/hwtest"
+	"xw/pkg/watch"
+)
+
+// grow has several threads create others that stay. A line of input with a number lets them create that many each, over
+// and over a few at a time while no other line comes; "fence" ends that; "fire" has every thread there is store once,
+// one after the other.
+const grow = `
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CLONERS 4
+volatile unsigned long counter;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t fired = PTHREAD_COND_INITIALIZER;
+static int round_, waiting, stores;
+static atomic_int budget, busy;
+
+static void *stay(void *a)
+{
+	int seen = 0;
+	pthread_mutex_lock(&lock);
+	seen = round_;
+	waiting++;
+	for (;;) {
+		while (round_ == seen) pthread_cond_wait(&fired, &lock);
+		seen = round_;
+		counter = ++stores;
+	}
+}
+static void *cloner(void *a)
+{
+	pthread_attr_t attr;
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, 16384);
+	for (;;) {
+		busy++;
+		if (atomic_fetch_sub(&budget, 1) > 0) {
+			pthread_t t;
+			if (pthread_create(&t, &attr, stay, 0)) abort();
+			busy--;
+			usleep(a ? 200 : 1000);
+		} else {
+			budget++;
+			busy--;
+			usleep(500);
+		}
+	}
+}
+int main(void)
+{
+	char line[64];
+	for (long i = 0; i < CLONERS; i++) { pthread_t t; pthread_create(&t, 0, cloner, (void *)(i & 1)); }
+	printf("ready counter=%p\n", (void *)&counter); fflush(stdout);
+	while (fgets(line, sizeof line, stdin)) {
+		if (!strcmp(line, "fence\n")) {
+			budget = -1000000;
+			while (busy) usleep(1000);
+			usleep(1000);
+			while (busy) usleep(1000);
+			budget = 0;
+			usleep(20000);
+			printf("fenced waiting=%d\n", waiting);
+		} else if (!strcmp(line, "fire\n")) {
+			pthread_mutex_lock(&lock);
+			int before = stores, n = waiting;
+			round_++;
+			pthread_cond_broadcast(&fired);
+			pthread_mutex_unlock(&lock);
+			for (;;) {
+				pthread_mutex_lock(&lock);
+				int now = stores;
+				pthread_mutex_unlock(&lock);
+				if (now - before >= n) break;
+				usleep(500);
+			}
+			printf("fired stores=%d\n", n);
+		} else {
+			budget = atoi(line);
+			continue;
+		}
+		fflush(stdout);
+	}
+}
+`
+
+// TestAttachWhileThreadsAreBorn opens scope inherit, again and again, while four threads create others that stay. Whatever
+// part of their creators' watchpoints those have inherited, each is watched once then: of all threads that store once
+// after the attach every store is one hit.
+func TestAttachWhileThreadsAreBorn(t *testing.T) {
+	hwtest.Require(t)
+	hwtest.RequireRoot(t)
+	program := hwtest.BuildC(t, grow)
+	for _, values := range []string{"bpf", "off"} {
+		for i := range 12 {
+			target := hwtest.Start(t, program)
+			addr := target.Uint("counter")
+			target.Send("2000")
+			time.Sleep(time.Duration(i) * 2 * time.Millisecond)
+			s := open(t, target.PID, watch.Config{
+				Slots: []watch.Slot{{Addr: addr, Len: 8, Access: "w"}, {Addr: addr + 4, Len: 4, Access: "w"}},
+				Scope: "inherit", Values: values, Kernel: "auto",
+			})
+			target.Send("fence")
+			waiting := number(t, target.Line(), "fenced waiting=%d")
+			target.Send("fire")
+			stores := number(t, target.Line(), "fired stores=%d")
+			hits := collect(t, s)
+			if err := s.Stop(); err != nil {
+				t.Fatal(err)
+			}
+			if want := 2 * stores; waiting != stores || uint64(len(hits)) != want || len(s.Gaps()) > 0 {
+				t.Errorf("%s, %d: %d threads, %d stores over two slots, %d hits, gaps %+v", values, i, waiting, stores, len(hits), s.Gaps())
+			}
+			s.Close()
+			target.Finish()
+		}
+	}
+}
+
+// number reads the one number of a line.
+func number(t *testing.T, line, format string) (n uint64) {
+	t.Helper()
+	if _, err := fmt.Sscanf(line, format, &n); err != nil {
+		t.Fatalf("line %q: %v", line, err)
+	}
+	return n
+}
