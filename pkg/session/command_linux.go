@@ -38,6 +38,9 @@ func (r *run) attachCommand(ctx context.Context, specs []target.Spec) error {
 		again, err := r.attachHeld(ctx, specs)
 		if err != nil {
 			_ = r.child.Kill() // held by this process, it could not go on
+			if errors.Is(err, target.ErrNotFound) {
+				return &commandError{err}
+			}
 			return err
 		}
 		if !again {
@@ -51,13 +54,24 @@ func (r *run) attachCommand(ctx context.Context, specs []target.Spec) error {
 	}
 }
 
+// commandError is an error about a command that is not there any more: the hint that an error of a process carries would
+// name one that has ended.
+type commandError struct{ err error }
+
+func (e *commandError) Error() string { return e.err.Error() }
+
+// Hint says how to find the names.
+func (e *commandError) Hint() string {
+	return "while the command runs, xw-open --pid N --list prints what can be watched"
+}
+
 func (r *run) startCommand() error {
 	cmd := launch.Command{Argv: r.cfg.Command, Stdin: r.io.In, Stdout: r.io.Err, Stderr: r.io.Err}
 	var output *os.File
 	if r.cfg.ChildOutput != "" {
 		var err error
-		if output, err = os.OpenFile(r.cfg.ChildOutput, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, 0o600); err != nil {
-			return fmt.Errorf("open the file for the command's output: %w", err)
+		if output, err = create(r.cfg.ChildOutput); err != nil {
+			return err
 		}
 		cmd.Stdout = output
 	}
@@ -146,26 +160,37 @@ func (r *run) release() error {
 	return r.child.Detach()
 }
 
+// endTime is how long a program that was told to end is waited for, so that the end record can say how it did.
+const endTime = 200 * time.Millisecond
+
 // endChild says how the program has ended, and ends it if that was asked for.
 func (r *run) endChild(ctx context.Context) string {
 	if r.child == nil {
 		return ""
 	}
-	if r.cfg.Kill {
-		if err := r.child.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			r.io.Say("end %q: %v", r.cfg.Command[0], err)
-		}
-	} else if sig := r.io.Signal(context.Cause(ctx)); sig != nil {
-		if err := r.child.Forward(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			r.io.Say("pass %v on to %q: %v", sig, r.cfg.Command[0], err)
-		}
+	wait := time.Duration(0)
+	sig := r.io.Signal(context.Cause(ctx))
+	switch {
+	case r.cfg.Kill:
+		r.tell("end", r.child.Kill())
+		wait = stopLimit
+	case sig == os.Interrupt || sig == syscall.SIGTERM:
+		r.tell("pass on a signal to", r.child.Forward(sig))
+		wait = endTime
 	}
-	if r.reason == StopExited || r.cfg.Kill {
-		// Its end is known, or sure to come: only its status has yet to be taken.
-		select {
-		case <-r.child.Done():
-		case <-time.After(stopLimit):
-		}
+	if r.reason == StopExited {
+		wait = stopLimit // only its status has yet to be taken
+	}
+	select {
+	case <-r.child.Done():
+	case <-time.After(wait):
 	}
 	return r.child.Status()
+}
+
+// tell says that something could not be done with the program. That it has ended is none.
+func (r *run) tell(what string, err error) {
+	if err != nil && !errors.Is(err, os.ErrProcessDone) {
+		r.io.Say("%s %q: %v", what, r.cfg.Command[0], err)
+	}
 }

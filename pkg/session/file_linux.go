@@ -37,17 +37,28 @@ func (f *files) name(number int) string {
 	return fmt.Sprintf("%s.%d", f.path, number)
 }
 
-// open begins the next file. Nobody else may read it, since it holds what a process had in memory, and a symbolic link
-// is not followed, since xw-open may be root.
-func (f *files) open() (err error) {
-	f.number++
-	name := f.name(f.number)
-	f.file, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, 0o600)
-	if errors.Is(err, syscall.ELOOP) {
+// create opens a file to write, empty. Nobody else may read it, since it holds what a process had in memory or to say,
+// and a symbolic link is not followed, since xw-open may be root.
+func create(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, 0o600)
+	var cause *fs.PathError
+	switch {
+	case errors.Is(err, syscall.ELOOP):
 		err = errors.New("it is a symbolic link")
+	case errors.As(err, &cause):
+		err = cause.Err
 	}
 	if err != nil {
-		return fmt.Errorf("open output: %q: %w", name, err)
+		return nil, fmt.Errorf("open output: %q: %w", path, err)
+	}
+	return f, nil
+}
+
+// open begins the next file.
+func (f *files) open() (err error) {
+	f.number++
+	if f.file, err = create(f.name(f.number)); err != nil {
+		return err
 	}
 	if old := f.number - f.keep; f.rotate > 0 && old > 0 {
 		if err := os.Remove(f.name(old)); err != nil && !errors.Is(err, fs.ErrNotExist) {
