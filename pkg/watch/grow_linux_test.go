@@ -3,6 +3,7 @@
 package watch_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -12,8 +13,8 @@ import (
 )
 
 // grow has several threads create others that stay. A line of input with a number lets them create that many each, over
-// and over a few at a time while no other line comes; "fence" ends that; "fire" has every thread there is store once,
-// one after the other.
+// and over a few at a time while no other line comes; "fence" ends that; "fire" has every thread there is store once to
+// each of two words, one thread after the other.
 const grow = `
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -24,7 +25,7 @@ const grow = `
 #include <unistd.h>
 
 #define CLONERS 4
-volatile unsigned long counter;
+volatile unsigned long counter[2];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t fired = PTHREAD_COND_INITIALIZER;
 static int round_, waiting, stores;
@@ -39,7 +40,7 @@ static void *stay(void *a)
 	for (;;) {
 		while (round_ == seen) pthread_cond_wait(&fired, &lock);
 		seen = round_;
-		counter = ++stores;
+		counter[0] = counter[1] = ++stores;
 	}
 }
 static void *cloner(void *a)
@@ -65,7 +66,7 @@ int main(void)
 {
 	char line[64];
 	for (long i = 0; i < CLONERS; i++) { pthread_t t; pthread_create(&t, 0, cloner, (void *)(i & 1)); }
-	printf("ready counter=%p\n", (void *)&counter); fflush(stdout);
+	printf("ready counter=%p\n", (void *)counter); fflush(stdout);
 	while (fgets(line, sizeof line, stdin)) {
 		if (!strcmp(line, "fence\n")) {
 			budget = -1000000;
@@ -128,6 +129,67 @@ func TestAttachWhileThreadsAreBorn(t *testing.T) {
 			}
 			s.Close()
 			target.Finish()
+		}
+	}
+}
+
+// TestToggleWhileThreadsAreBorn moves a slot of scope inherit, or pauses and resumes it, while four threads create others
+// that stay. Once the drains have looked after those that escaped, every thread has the watch where it belongs.
+func TestToggleWhileThreadsAreBorn(t *testing.T) {
+	hwtest.Require(t)
+	hwtest.RequireRoot(t)
+	program := hwtest.BuildC(t, grow)
+	toggles := map[string]func(s *watch.Set, addr uint64) error{
+		"move": func(s *watch.Set, addr uint64) error {
+			_, _, err := s.Move(0, addr+8)
+			return err
+		},
+		"resume": func(s *watch.Set, addr uint64) error { return errors.Join(s.Pause(0), s.Resume(0)) },
+		"move while paused": func(s *watch.Set, addr uint64) error {
+			pause := s.Pause(0)
+			_, _, move := s.Move(0, addr+8)
+			return errors.Join(pause, move, s.Resume(0))
+		},
+	}
+	for _, values := range []string{"bpf", "off"} {
+		for name, toggle := range toggles {
+			gaps := 0
+			for i := range 6 {
+				target := hwtest.Start(t, program)
+				addr := target.Uint("counter")
+				s := open(t, target.PID, watch.Config{
+					Slots: []watch.Slot{{Addr: addr, Len: 8, Access: "w"}}, Scope: "inherit", Values: values, Kernel: "auto",
+				})
+				target.Send("2000")
+				for range 3 {
+					time.Sleep(time.Duration(5+i) * time.Millisecond)
+					if err := toggle(s, addr); err != nil {
+						t.Fatal(err)
+					}
+					collect(t, s)
+				}
+				target.Send("fence")
+				waiting := number(t, target.Line(), "fenced waiting=%d")
+				collect(t, s)
+				target.Send("fire")
+				stores := number(t, target.Line(), "fired stores=%d")
+				hits := collect(t, s)
+				where := map[uint64]uint64{}
+				for _, h := range hits {
+					where[h.addr]++
+				}
+				want := addr
+				if name != "resume" {
+					want += 8
+				}
+				if waiting != stores || where[want] != stores || len(where) != 1 {
+					t.Errorf("%s, values %s: %d threads, %d stores at %#x, hits by address %v", name, values, waiting, stores, want, where)
+				}
+				gaps += len(s.Gaps())
+				s.Close()
+				target.Finish()
+			}
+			t.Logf("%s, values %s: %d gaps", name, values, gaps)
 		}
 	}
 }

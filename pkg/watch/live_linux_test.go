@@ -16,7 +16,8 @@ import (
 )
 
 // writers stores 1, 2, 3... to counter from threads in turn: each line of input says how many threads, how many stores
-// of each, how many forked copies do the same, and how long the pause after each store is.
+// of each, how many forked copies do the same, how long the pause after each store is, and how many stores the main
+// thread makes before all that.
 const writers = `
 #include <pthread.h>
 #include <stdio.h>
@@ -36,8 +37,9 @@ int main(void)
 	printf("ready counter=%p\n", (void *)&counter); fflush(stdout);
 	char line[64];
 	while (fgets(line, sizeof line, stdin)) {
-		int threads, times, forks;
-		sscanf(line, "%d %d %d %d", &threads, &times, &forks, &pause_us);
+		int threads, times, forks, own = 0;
+		sscanf(line, "%d %d %d %d %d", &threads, &times, &forks, &pause_us, &own);
+		store((void *)(long)own);
 		for (int i = 0; i < threads; i++) {
 			pthread_t t;
 			pthread_create(&t, 0, store, (void *)(long)times);
