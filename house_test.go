@@ -43,6 +43,7 @@ var mayImport = map[string][]string{
 	"pkg/stage":       {"pkg/wire"},
 	"pkg/hwtest":      {},
 	"pkg/golden":      {},
+	"pkg/e2e":         {},
 	"examples/filter": {"pkg/wire"},
 }
 

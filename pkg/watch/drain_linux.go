@@ -201,13 +201,27 @@ func (s *Set) concernsTarget(kind uint32, rec []byte) bool {
 	return pid == target || kind == perfabi.RecordFork && ppid == target
 }
 
+// noteSharers makes a gap of every task outside the process that shares its memory when the session begins: see
+// askRelation.
+func (s *Set) noteSharers() error {
+	sharers, err := s.target.Sharers()
+	for _, tid := range sharers {
+		s.addHole(Gap{TID: tid, From: s.live, Detail: unwatchedSharer(tid)})
+	}
+	return err
+}
+
+func unwatchedSharer(pid int) string {
+	return fmt.Sprintf("process %d shares the target's memory and was not watched: that needs BPF", pid)
+}
+
 // askRelation makes a gap of a process created by the target that may share its memory: without BPF only threads are
 // followed, since a forked copy's hits could not be told apart.
 func (s *Set) askRelation(pid int) {
 	detail := ""
 	switch s.target.Relation(pid) {
 	case proc.Sharer:
-		detail = fmt.Sprintf("process %d shares the target's memory and was not watched: that needs BPF", pid)
+		detail = unwatchedSharer(pid)
 	case proc.Unclear:
 		detail = fmt.Sprintf("process %d was created by the target and was gone, or had executed a program, before it could be told whether it shared the target's memory", pid)
 	default:

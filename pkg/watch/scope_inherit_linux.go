@@ -76,14 +76,11 @@ func (c *inheritScope) arm() error {
 		return fmt.Errorf("list threads of process %d: %w", c.set.target.PID(), err)
 	}
 	c.set.info.Threads = len(live)
-	if c.set.progs == nil {
-		return c.noteSharers()
-	}
 	return nil
 }
 
 // list lists the tasks that share the target's memory, as far as this scope can cover them: its threads, and with BPF
-// those of processes that vfork(2) or clone(2) with CLONE_VM made of it. Without BPF these are left to noteSharers.
+// those of processes that vfork(2) or clone(2) with CLONE_VM made of it.
 func (c *inheritScope) list() ([]int, error) {
 	tids, err := c.set.target.TIDs()
 	if err != nil {
@@ -94,15 +91,6 @@ func (c *inheritScope) list() ([]int, error) {
 	}
 	sharers, err := c.set.target.Sharers()
 	return append(tids, sharers...), err
-}
-
-// noteSharers makes a gap of every task outside the process that shares its memory.
-func (c *inheritScope) noteSharers() error {
-	sharers, err := c.set.target.Sharers()
-	for _, tid := range sharers {
-		c.set.addHole(Gap{TID: tid, Detail: fmt.Sprintf("process %d shares the target's memory and was not watched: that needs BPF", tid)})
-	}
-	return err
 }
 
 // afford compares what a scan would open with the limits before it opens anything.

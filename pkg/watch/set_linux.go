@@ -120,7 +120,7 @@ func Open(p *proc.Process, cfg Config) (_ *Set, err error) {
 func (s *Set) begin() error {
 	s.live = Now()
 	if s.progs == nil {
-		return nil
+		return s.noteSharers()
 	}
 	return s.progs.setGate(gateLive)
 }
