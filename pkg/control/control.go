@@ -20,7 +20,7 @@ const maxQuote = 256
 
 // parse cuts whole writes into commands. A run of bytes that is none becomes one message: after it the next command is
 // looked for at every byte, since the writer of the bad bytes need not be the one that sends commands.
-func parse(b []byte) []Message {
+func parse(p *wire.Parser, b []byte) []Message {
 	var list []Message
 	bad := 0 // bytes before the present one that are no command
 	var reason string
@@ -31,9 +31,10 @@ func parse(b []byte) []Message {
 		}
 	}
 	for at := 0; at < len(b); {
-		rec, n, err := wire.ParseRecord(b[at:])
+		rec, n, err := p.Parse(b[at:])
+		var command wire.Record
 		if err == nil {
-			err = check(rec, n)
+			command, err = commandOf(rec, n)
 		}
 		if err != nil {
 			if bad == 0 {
@@ -44,8 +45,8 @@ func parse(b []byte) []Message {
 			continue
 		}
 		flush(at)
-		if _, header := rec.(*wire.Header); !header {
-			list = append(list, Message{Command: rec, Bin: quote(b[at : at+n])})
+		if command != nil {
+			list = append(list, Message{Command: command, Bin: quote(b[at : at+n])})
 		}
 		at += n
 	}
@@ -59,18 +60,26 @@ func quote(b []byte) []byte { return append([]byte(nil), b[:min(len(b), maxQuote
 // (pipe(7)).
 const maxCommand = 4096
 
-func check(rec wire.Record, size int) error {
+// commandOf returns a copy of the command that a record of so many bytes is; nil for the header.
+func commandOf(rec wire.Record, size int) (wire.Record, error) {
 	if size > maxCommand {
-		return fmt.Errorf("%d bytes, at most %d are allowed", size, maxCommand)
+		return nil, fmt.Errorf("%d bytes, at most %d are allowed", size, maxCommand)
 	}
 	switch r := rec.(type) {
-	case *wire.Bind, *wire.Unbind, *wire.Read:
-		return nil
+	case *wire.Bind:
+		c := *r
+		return &c, nil
+	case *wire.Unbind:
+		c := *r
+		return &c, nil
+	case *wire.Read:
+		c := *r
+		return &c, nil
 	case *wire.Header:
 		if r.Stream == wire.Control {
-			return nil
+			return nil, nil
 		}
-		return fmt.Errorf("header of a stream of %s", r.Stream)
+		return nil, fmt.Errorf("header of a stream of %s", r.Stream)
 	}
-	return fmt.Errorf("%q is no command", rec.Kind())
+	return nil, fmt.Errorf("%q is no command", rec.Kind())
 }

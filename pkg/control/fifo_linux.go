@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"xw/pkg/wire"
 )
 
 // FIFO is the reading end. It has one owner and is not for concurrent use.
@@ -16,6 +19,10 @@ type FIFO struct {
 	made bool
 	dev  uint64
 	ino  uint64
+
+	// What a Read needs is kept for the next one: new memory would cost more time than all else that it does.
+	buf    []byte
+	parser wire.Parser
 }
 
 // Open opens the FIFO at path, and makes it if there is nothing: mode 0600, owned by the user who called sudo, if one
@@ -98,28 +105,30 @@ func (f *FIFO) Fd() int { return f.fd }
 // Read takes what has arrived. gone says that the last writer has closed the FIFO: it was then opened anew, for the
 // next one.
 func (f *FIFO) Read() (messages []Message, gone bool, err error) {
-	const most = 1 << 20 // what one Read takes at most; a pipe holds 64 KiB
-	buf := make([]byte, 0, 64<<10)
+	const (
+		block = 64 << 10 // what a pipe holds
+		most  = 1 << 20  // what one Read takes at most
+	)
+	buf := f.buf[:0]
+	defer func() { f.buf = buf }()
 	for len(buf) < most {
-		if cap(buf)-len(buf) < maxCommand {
-			buf = append(buf, make([]byte, 64<<10)...)[:len(buf)]
-		}
-		n, err := unix.Read(f.fd, buf[len(buf):cap(buf)])
+		buf = slices.Grow(buf, block)
+		n, err := unix.Read(f.fd, buf[len(buf):len(buf)+block])
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
 		if errors.Is(err, unix.EAGAIN) {
-			return parse(buf), false, nil
+			return parse(&f.parser, buf), false, nil
 		}
 		if err != nil {
-			return parse(buf), false, fmt.Errorf("read control FIFO: %q: %w", f.path, err)
+			return parse(&f.parser, buf), false, fmt.Errorf("read control FIFO: %q: %w", f.path, err)
 		}
 		if n == 0 {
-			return parse(buf), true, f.reopen()
+			return parse(&f.parser, buf), true, f.reopen()
 		}
 		buf = buf[:len(buf)+n]
 	}
-	return parse(buf), false, nil
+	return parse(&f.parser, buf), false, nil
 }
 
 // reopen opens the same FIFO again: a new descriptor does not report the hang-up of a writer that came before it.

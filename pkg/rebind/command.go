@@ -48,6 +48,7 @@ const pipeBuf = 4096
 // controlStream writes commands, each in a single Write of at most pipeBuf bytes, the stream's header first.
 type controlStream struct {
 	w      io.Writer
+	enc    *encoder
 	opened bool
 }
 
@@ -62,7 +63,7 @@ func (s *controlStream) send(r wire.Record) error {
 }
 
 func (s *controlStream) write(r wire.Record) error {
-	b, err := encode(r)
+	b, err := s.enc.encode(r)
 	if err != nil {
 		return err
 	}
@@ -75,14 +76,27 @@ func (s *controlStream) write(r wire.Record) error {
 	return nil
 }
 
-func encode(r wire.Record) ([]byte, error) {
-	var b bytes.Buffer
-	w := wire.NewWriter(&b)
-	if err := w.Write(r); err != nil {
+// encoder makes the bytes of single records. It lasts because a wire.Writer takes memory that would cost the process more
+// time than all else that lies between a store and the command that it leads to.
+type encoder struct {
+	buf bytes.Buffer
+	w   *wire.Writer
+}
+
+func newEncoder() *encoder {
+	e := &encoder{}
+	e.w = wire.NewWriter(&e.buf)
+	return e
+}
+
+// encode returns the bytes of r, which are valid until the next call.
+func (e *encoder) encode(r wire.Record) ([]byte, error) {
+	e.buf.Reset()
+	if err := e.w.Write(r); err != nil {
 		return nil, err
 	}
-	if err := w.Flush(); err != nil {
+	if err := e.w.Flush(); err != nil {
 		return nil, err
 	}
-	return b.Bytes(), nil
+	return e.buf.Bytes(), nil
 }

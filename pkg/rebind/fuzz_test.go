@@ -113,7 +113,7 @@ func (f *fuzzInput) record(asked []wire.Record) wire.Record {
 		if len(asked) == 0 {
 			return &wire.Malformed{}
 		}
-		b, _ := encode(asked[len(asked)-1])
+		b, _ := newEncoder().encode(asked[len(asked)-1])
 		return &wire.ControlRecord{Time: time, Bin: b}
 	case 9:
 		return &wire.Throttle{Time: time, Watch: f.opt(uint64(watch))}

@@ -37,6 +37,7 @@ type Machine struct {
 	send   func(wire.Record) error
 	memory Memory // nil without a fixture
 	say    func(format string, args ...any)
+	enc    *encoder
 
 	now    uint64 // ns, the latest time that a record has shown
 	broken error  // why no commands can be sent any more
@@ -58,7 +59,8 @@ func NewMachine(s *wire.Session, send func(wire.Record) error, memory Memory,
 	if err != nil {
 		return nil, err
 	}
-	m := &Machine{chains: chains, places: make([]place, len(s.Watches)), send: send, memory: memory, say: say}
+	m := &Machine{chains: chains, places: make([]place, len(s.Watches)), send: send, memory: memory, say: say,
+		enc: newEncoder()}
 	for _, c := range chains {
 		for j := range c.levels {
 			m.places[c.levels[j].watch] = place{c, j}
@@ -181,7 +183,7 @@ func (m *Machine) refused(r *wire.ControlRecord) {
 		if cmd.kind == none {
 			continue
 		}
-		if b, err := encode(cmd.record()); err != nil || !bytes.Equal(b, r.Bin) {
+		if b, err := m.enc.encode(cmd.record()); err != nil || !bytes.Equal(b, r.Bin) {
 			continue
 		}
 		l := &c.levels[cmd.level]

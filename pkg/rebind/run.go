@@ -32,7 +32,7 @@ func Run(in *wire.Reader, out wire.Sink, control io.Writer, opts Options) error 
 	if header.Stream != wire.Events {
 		return &streamError{header.Stream}
 	}
-	commands := controlStream{w: control}
+	commands := controlStream{w: control, enc: newEncoder()}
 	m, unusable := NewMachine(&header.Session, commands.send, opts.Memory, opts.Say)
 	if unusable != nil {
 		opts.Say("%v", unusable)

@@ -45,7 +45,7 @@ func encodeAll(t testing.TB, records ...wire.Record) []byte {
 	t.Helper()
 	var all []byte
 	for _, r := range records {
-		b, err := encode(r)
+		b, err := newEncoder().encode(r)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -306,26 +306,27 @@ func TestOffsetAndRaw(t *testing.T) {
 	}
 }
 
-func TestParseRecord(t *testing.T) {
+func TestParser(t *testing.T) {
+	var p Parser
 	bind := pack(t, "bind", 1, 2, 3, 4)
 	b := append(bytes.Clone(bind), pack(t, "read", 1, 2)...)
-	rec, n, err := ParseRecord(b)
+	rec, n, err := p.Parse(b)
 	if err != nil || n != len(bind) {
 		t.Fatalf("%v, %d bytes, %v", rec, n, err)
 	}
 	compare(t, []Record{rec}, []Record{&Bind{1, 2, 3, 4}})
-	note, _, err := ParseRecord(encodeAll(t, []Record{&ControlRecord{1, "x", []byte{7}}}))
+	note, _, err := p.Parse(encodeAll(t, []Record{&ControlRecord{1, "x", []byte{7}}}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	compare(t, []Record{note}, []Record{&ControlRecord{1, "x", []byte{7}}})
 	for n := range bind {
-		if _, _, err := ParseRecord(bind[:n]); !errors.Is(err, ErrTruncated) {
+		if _, _, err := p.Parse(bind[:n]); !errors.Is(err, ErrTruncated) {
 			t.Errorf("%d bytes: %v", n, err)
 		}
 	}
 	for _, bad := range [][]byte{{0xc1}, pack(t, "bind", "x", 2, 3, 4), bytes.Repeat([]byte{0x91}, 20)} {
-		if rec, _, err := ParseRecord(bad); err == nil {
+		if rec, _, err := p.Parse(bad); err == nil {
 			t.Errorf("%x is %v", bad, rec)
 		}
 	}

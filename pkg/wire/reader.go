@@ -194,9 +194,15 @@ func Clone(r Record) (Record, error) {
 	return newDecoder().decode(e.buf)
 }
 
-// ParseRecord decodes the record that b begins with and returns its length: for messages that arrive whole, such as the
-// commands on a control FIFO. The record shares no memory with b. A cut record is an error like any other.
-func ParseRecord(b []byte) (Record, int, error) {
+// Parser decodes messages that arrive whole, such as the commands on a control FIFO. The zero Parser is ready.
+type Parser struct{ dec *decoder }
+
+// Parse decodes the record that b begins with and returns its length. A cut record is an error like any other. The record
+// is used again by the next call and shares memory with b.
+func (p *Parser) Parse(b []byte) (Record, int, error) {
+	if p.dec == nil {
+		p.dec = newDecoder()
+	}
 	var s scanner
 	whole, err := s.advance(b)
 	if err == nil && !whole {
@@ -205,7 +211,7 @@ func ParseRecord(b []byte) (Record, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	rec, err := newDecoder().decode(bytes.Clone(b[:s.pos]))
+	rec, err := p.dec.decode(b[:s.pos])
 	if err != nil {
 		return nil, 0, err
 	}
