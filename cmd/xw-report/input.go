@@ -9,24 +9,15 @@ import (
 	"xw/pkg/wire"
 )
 
-// input is the stream of events. Records that cannot be read and whose end is known are told of and left out.
+// input is a stream of events. Records that cannot be read and whose end is known are told of and left out.
 type input struct {
 	*wire.Reader
+	name    string // of the file; "" for standard input
+	close   func() error
+	header  *wire.Header
 	say     func(format string, args ...any)
 	bad     func(error) // nil or told of each record left out
 	skipped int
-}
-
-// header reads the first record.
-func (in *input) header() (*wire.Header, error) {
-	if !in.Next() {
-		return nil, in.Err()
-	}
-	h, ok := in.Record().(*wire.Header)
-	if !ok {
-		return nil, fmt.Errorf("read stream: it begins with %q and not with a header", in.Record().Kind())
-	}
-	return h, nil
 }
 
 // next reads one record.
@@ -38,7 +29,7 @@ func (in *input) next() bool {
 		}
 		in.skipped++
 		if in.skipped == 1 {
-			in.say("%v", err)
+			in.say("%v", in.explain(err))
 		}
 		if in.bad != nil {
 			in.bad(err)
@@ -50,17 +41,26 @@ func (in *input) next() bool {
 // err tells what is wrong with a stream that was read to its end.
 func (in *input) err() error {
 	if err := in.Err(); err != nil {
-		return err
+		return in.explain(err)
 	}
 	if in.skipped > 0 {
-		return fmt.Errorf("read stream: %d records could not be read", in.skipped)
+		return in.explain(fmt.Errorf("read stream: %d records could not be read", in.skipped))
 	}
 	return nil
 }
 
+// copyJSONL writes one object for each record of all streams.
+func copyJSONL(w io.Writer, ins *inputs) error {
+	var errs []error
+	for _, in := range ins.list {
+		errs = append(errs, in.copyJSONL(w))
+	}
+	return errors.Join(errs...)
+}
+
 // copyJSONL writes one object for each record, at once when no more input is at hand.
-func copyJSONL(w io.Writer, header *wire.Header, in *input) error {
-	j, err := report.NewJSONL(w, header)
+func (in *input) copyJSONL(w io.Writer) error {
+	j, err := report.NewJSONL(w, in.header)
 	if err != nil {
 		return err
 	}

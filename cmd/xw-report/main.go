@@ -7,10 +7,11 @@ import (
 	"os"
 
 	"xw/pkg/stage"
-	"xw/pkg/wire"
 )
 
 type flags struct {
+	Files []string `arg:"" optional:"" name:"file" help:"Streams of events to read instead of standard input; those of one target are added up."`
+
 	Format    string       `default:"text" enum:"text,json,jsonl,html,pprof,folded" help:"${enum}; jsonl is one object for each record, as it arrives."`
 	Output    string       `short:"o" placeholder:"FILE" help:"Write to FILE, which appears when it is whole."`
 	Top       stage.Number `default:"20" placeholder:"N" help:"Show the first N entries of each list to people; 0 is all. (${default})"`
@@ -28,6 +29,8 @@ func (f *flags) Validate() error {
 		return stage.Usagef("--live shows text, not %s", f.Format)
 	case f.Live && f.Output != "":
 		return stage.Usagef("--live writes to standard output, not to a file")
+	case f.Live && len(f.Files) > 0:
+		return stage.Usagef("--live follows standard input, not files")
 	}
 	return nil
 }
@@ -46,9 +49,6 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 }
 
 func work(ctx context.Context, f *flags, s *stage.Stage) error {
-	if err := s.BinaryIn("xw-open ... | xw-decode | xw-report"); err != nil {
-		return err
-	}
 	out := &output{path: f.Output, stage: s}
 	if f.Output == "" {
 		if f.Format == "pprof" {
@@ -60,17 +60,13 @@ func work(ctx context.Context, f *flags, s *stage.Stage) error {
 			return err
 		}
 	}
-	source := s.Stdin
-	if f.Live {
-		source = newSpool(source)
-	}
-	in := &input{Reader: wire.NewReader(source), say: s.Say}
-	header, err := in.header()
+	ins, err := openInputs(ctx, f, s)
+	defer ins.close()
 	if err != nil {
 		return err
 	}
 	if f.Format == "jsonl" {
-		return out.write(func(w io.Writer) error { return copyJSONL(w, header, in) })
+		return out.write(func(w io.Writer) error { return copyJSONL(w, ins) })
 	}
-	return renderModel(ctx, f, s, header, in, out)
+	return renderModel(ctx, f, s, ins, out)
 }

@@ -63,16 +63,17 @@ func TestExit(t *testing.T) {
 		{name: "bad line", stdin: strings.Replace(plain, "exit time=", "exit tim=", 1), code: 1,
 			stdout: []string{"5 hits", "1 malformed record"}, stderr: []string{"xw-report: "}},
 		{name: "raw", stdin: "xw version=1 stream=\"raw\" session={}\n", code: 1,
-			stderr: []string{`this is a stream of "raw"`, "hint: xw-decode | xw-report"}},
+			stderr: []string{`this is a stream of "raw"`, "hint: xw-open ... | xw-decode | xw-report"}},
 		{name: "raw as jsonl", stdin: "xw version=1 stream=\"raw\" session={}\n", args: []string{"--format=jsonl"}, code: 1,
-			stderr: []string{"hint: xw-decode"}},
+			stderr: []string{"hint: xw-open ... | xw-decode"}},
 		{name: "nothing", code: 1, stderr: []string{"the input is empty"}},
 		{name: "garbage", stdin: "\x01\x02\x03", code: 1, stderr: []string{"xw-report: "}},
 		{name: "no such format", stdin: plain, args: []string{"--format=xml"}, code: 2, stderr: []string{"--format"}},
 		{name: "no such op", stdin: plain, args: []string{"--op=q"}, code: 2, stderr: []string{"--op"}},
 		{name: "live json", stdin: plain, args: []string{"--live", "--format=json"}, code: 2, stderr: []string{"--live shows text"}},
 		{name: "live file", stdin: plain, args: []string{"--live", "-o", "x"}, code: 2, stderr: []string{"--live writes to standard output"}},
-		{name: "argument", stdin: plain, args: []string{"x"}, code: 2, stderr: []string{"xw-report: "}},
+		{name: "live of a file", stdin: plain, args: []string{"--live", "x"}, code: 2, stderr: []string{"--live follows standard input"}},
+		{name: "no such flag", stdin: plain, args: []string{"--nope"}, code: 2, stderr: []string{"xw-report: "}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			code, stdout, stderr := xwReport(test.stdin, test.args...)

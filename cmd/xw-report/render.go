@@ -8,33 +8,61 @@ import (
 
 	"xw/pkg/report"
 	"xw/pkg/stage"
-	"xw/pkg/wire"
 )
 
-// renderModel reads the stream into a model and renders that when the stream ends.
-func renderModel(ctx context.Context, f *flags, s *stage.Stage, header *wire.Header, in *input, out *output) error {
-	symbols := report.NewSymbols(&header.Session, f.Symfs)
+// renderModel reads the streams into a model and renders that when they end.
+func renderModel(ctx context.Context, f *flags, s *stage.Stage, ins *inputs, out *output) error {
+	first := ins.list[0].header
+	symbols := report.NewSymbols(&first.Session, f.Symfs)
 	defer symbols.Close()
-	m, err := report.New(header, report.Options{Symbols: symbols, Op: f.Op})
+	m, err := report.New(first, report.Options{Symbols: symbols, Op: f.Op})
 	if err != nil {
 		return err
 	}
-	in.bad = m.Malformed
-	if f.Live {
-		follow(m, f, s, in)
-	} else {
-		for in.next() {
-			m.Add(in.Record())
-		}
-	}
-	streamErr := in.err()
+	streamErr, err := ins.readAll(m, f, s)
 	if errors.Is(context.Cause(ctx), stage.ErrDownstreamClosed) {
 		return stage.ErrDownstreamClosed
 	}
-	m.Finish(in.Err())
+	if err != nil {
+		return err
+	}
 	r := m.Report()
 	err = out.write(func(w io.Writer) error { return render(w, f, s, r) })
 	return errors.Join(err, streamErr)
+}
+
+// readAll reads the streams one after the other. streamErr says what is wrong with those that were read all the same.
+func (ins *inputs) readAll(m *report.Model, f *flags, s *stage.Stage) (streamErr, err error) {
+	if !f.Live {
+		defer ins.bar()()
+	}
+	var errs []error
+	for i, in := range ins.list {
+		if i > 0 {
+			if err := m.Continue(in.header); err != nil {
+				return nil, in.explain(err)
+			}
+		}
+		in.bad = m.Malformed
+		in.into(m, f, s)
+		m.Finish(in.Err())
+		errs = append(errs, in.err())
+		if err := m.Err(); err != nil {
+			return nil, in.explain(err)
+		}
+	}
+	return errors.Join(errs...), nil
+}
+
+// into reads a stream into a model.
+func (in *input) into(m *report.Model, f *flags, s *stage.Stage) {
+	if f.Live {
+		follow(m, f, s, in)
+		return
+	}
+	for in.next() {
+		m.Add(in.Record())
+	}
 }
 
 func render(w io.Writer, f *flags, s *stage.Stage, r *report.Report) error {

@@ -20,6 +20,7 @@ type folded struct {
 	unclear uint64 // hits in the kernel of which neither can be told
 	unknown uint64 // hits without registers
 
+	ends uint64  // of rep, those reported behind the instruction, as its last iteration is
 	from siteKey // where the iteration before the last one of rep was reported
 }
 
@@ -33,16 +34,27 @@ const (
 )
 
 // add counts a hit that relates to the one before, which was at a place.
-func (f *folded) add(r relation, before siteKey) {
+func (f *folded) add(r relation, before, at siteKey) {
 	switch r {
 	case wide:
 		f.wide++
 	case iteration:
 		f.rep++
 		f.from = before
+		if before != at {
+			f.ends++
+		}
 	case unclear:
 		f.unclear++
 	}
+}
+
+// addAll adds the counts of another site.
+func (f *folded) addAll(other *folded) {
+	f.wide += other.wide
+	f.rep += other.rep
+	f.unclear += other.unclear
+	f.unknown += other.unknown
 }
 
 // accesses returns the number of accesses that made hits, if it is decided. repeats tells whether the instruction is a
@@ -98,15 +110,19 @@ type lastHit struct {
 	key   siteKey
 	regs  []byte
 	slots uint64 // bits of the slots that this execution has hit
+	access
 }
 
-// follow makes s the last hit and says how it relates to the one before and where that was.
-func (h *lastHit) follow(s *wire.Sample, slot uint32, layout *regLayout) (relation, siteKey) {
-	before := h.key
+// follow makes s the last hit and says how it relates to the one before, where that was, and how far the copy went since,
+// in bytes.
+func (h *lastHit) follow(s *wire.Sample, slot uint32, layout *regLayout) (r relation, before siteKey, moved uint64) {
+	before = h.key
 	key := keyOf(s)
-	r := separate
 	if h.ok {
 		r = h.relate(key, s.Regs, uint64(1)<<(slot&63), layout)
+	}
+	if r == iteration {
+		moved = layout.moved(h.regs, s.Regs)
 	}
 	if r != wide {
 		h.slots = 0
@@ -114,7 +130,7 @@ func (h *lastHit) follow(s *wire.Sample, slot uint32, layout *regLayout) (relati
 	h.slots |= uint64(1) << (slot & 63)
 	h.ok, h.key = true, key
 	h.regs = append(h.regs[:0], s.Regs...)
-	return r, before
+	return r, before, moved
 }
 
 func (h *lastHit) relate(key siteKey, regs []byte, slot uint64, layout *regLayout) relation {
@@ -160,6 +176,15 @@ func (l *regLayout) advanced(old, now []byte, kernel bool) bool {
 		}
 	}
 	return true
+}
+
+// moved is how far rdi, or else rsi, moved from one hit of a copy to the next.
+func (l *regLayout) moved(old, now []byte) uint64 {
+	d := int64(reg(now, l.di) - reg(old, l.di))
+	if d == 0 {
+		d = int64(reg(now, l.si) - reg(old, l.si))
+	}
+	return uint64(max(d, -d))
 }
 
 // stride tells whether a register that moved by d made n steps of 1, 2, 4 or 8 bytes in either direction. A loop of the

@@ -85,6 +85,9 @@ func (w *watch) bound(r *wire.Bound) {
 	if !ok {
 		b.fold(r)
 	} else if e := &b.list[i]; e.known && e.errno == 0 {
+		if e.start == r.Start && e.bound == r.Time { // said again at the beginning of another file
+			return
+		}
 		b.answered = true // to a read
 		if !w.slots[0].value.OK {
 			w.slots[0].value, w.slots[0].since = r.Value, r.Time

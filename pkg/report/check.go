@@ -40,6 +40,9 @@ func (m *Model) check(w *watch, r *wire.Check) {
 // slots were looked at when watching began and before it ended.
 func (w *watch) changedWithoutHit() *bool {
 	changed := w.changed
+	if !changed && w.unchecked {
+		return nil
+	}
 	for i := range w.slots {
 		if !changed && (w.slots[i].checks < 2 || !w.slots[i].decided) {
 			return nil

@@ -20,7 +20,7 @@ func (m *Model) allGaps() []Gap {
 	for _, w := range m.watches {
 		gaps = append(gaps, m.countGaps(w)...)
 		lost += w.counts.Lost
-		counted = counted && w.hasCounts
+		counted = counted && w.counted()
 	}
 	timed := append(m.lostGaps(lost, counted), m.gaps.items...)
 	for _, w := range m.watches {
@@ -34,8 +34,8 @@ func (m *Model) allGaps() []Gap {
 func (m *Model) countGaps(w *watch) []Gap {
 	var gaps []Gap
 	c := &w.counts
-	if !w.hasCounts {
-		if m.end != nil {
+	if !w.counted() {
+		if m.end != nil && !w.hasCounts {
 			gaps = append(gaps, Gap{Kind: gapCountMismatch, Watch: num(w.id),
 				Detail: "the stream has no counts of this watch to compare with"})
 		}

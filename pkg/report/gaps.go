@@ -92,6 +92,9 @@ func (m *Model) addTrouble(rec wire.Record) {
 		m.interrupt()
 	case *wire.Pause:
 		m.see(r.To)
+		if w := m.watch(r.Watch, "pause"); w != nil && r.To >= r.From {
+			w.paused += r.To - r.From
+		}
 		m.gaps.add(Gap{Kind: gapPaused, Watch: num(uint64(r.Watch)), FromNS: num(r.From), ToNS: num(r.To)})
 		m.interrupt()
 	case *wire.ControlRecord:

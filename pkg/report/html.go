@@ -25,6 +25,7 @@ func HTMLReport(w io.Writer, r *Report, top int) error {
 // page and what it holds are texts ready to be shown. The template escapes them.
 type page struct {
 	Title, Subtitle string
+	Limits          []string
 	Running         bool
 	Watches         []pageWatch
 	Chains          []pageChain
@@ -34,19 +35,20 @@ type page struct {
 }
 
 type pageWatch struct {
-	Name, What, Hits, Counted string
-	Missing                   []string
-	Sites                     []pageSite
-	MoreSites                 string
-	Threads                   []pageThread
-	MoreThreads               string
-	Values                    []string
+	Name, What, Hits string
+	Missing          []string
+	Sites            []pageSite
+	MoreSites        string
+	Threads          []pageThread
+	MoreThreads      string
+	Values           []fact
 }
 
 type pageSite struct {
 	pageShare
-	Kernel                    bool
+	Did                       string // by the kernel
 	Where, Module, Line, From string
+	Contention                []string
 	Insn, Threads, Value      string
 	Regs                      []string
 	Stacks                    []pageStack
@@ -72,6 +74,9 @@ type pageGap struct{ Kind, Count, Watch, When, Detail string }
 
 func newPage(r *Report, n int) *page {
 	p := &page{Title: printable(title(r)), Subtitle: printable(subtitle(r)), Running: r.Running}
+	for _, l := range limits(r) {
+		p.Limits = append(p.Limits, printable(l))
+	}
 	for i := range r.Watches {
 		p.Watches = append(p.Watches, newPageWatch(r, &r.Watches[i], n))
 	}
@@ -81,24 +86,30 @@ func newPage(r *Report, n int) *page {
 	for _, note := range r.Notes {
 		p.Notes = append(p.Notes, printable(string(note)))
 	}
-	for i := range top(r.Gaps, n) {
-		g := &r.Gaps[i]
-		x := pageGap{Kind: printable(string(g.Kind)), When: span(r, g), Detail: printable(string(g.Detail))}
-		if g.Count.OK {
-			x.Count = g.Count.String()
-		}
-		if g.Watch.OK && g.Watch.V < uint64(len(r.Watches)) {
-			x.Watch = printable(label(&r.Watches[g.Watch.V]))
-		}
-		p.Gaps = append(p.Gaps, x)
+	gaps := someGaps(r.Gaps, n)
+	for _, g := range gaps {
+		p.Gaps = append(p.Gaps, newPageGap(r, g))
 	}
-	p.MoreGaps = more(len(r.Gaps), n, "gap")
+	if left := len(r.Gaps) - len(gaps); left > 0 {
+		p.MoreGaps = more(len(r.Gaps), len(gaps), "gap")
+	}
+	return p
+}
+
+func newPageGap(r *Report, g *Gap) pageGap {
+	p := pageGap{Kind: printable(string(g.Kind)), When: span(r, g), Detail: printable(string(g.Detail))}
+	if g.Count.OK {
+		p.Count = g.Count.String()
+	}
+	if g.Watch.OK && g.Watch.V < uint64(len(r.Watches)) {
+		p.Watch = printable(label(&r.Watches[g.Watch.V]))
+	}
 	return p
 }
 
 func newPageWatch(r *Report, w *Watch, n int) pageWatch {
-	p := pageWatch{Name: printable(label(w)), What: printable(describe(w)), Hits: hitWords(r, w),
-		Counted: w.Counted.String(), Values: valueWords(w)}
+	p := pageWatch{Name: printable(label(w)), What: printable(describe(w)), Hits: printable(hitWords(r, w)),
+		Values: valueWords(w)}
 	for _, m := range missing(r, w) {
 		p.Missing = append(p.Missing, printable(m))
 	}
@@ -128,15 +139,15 @@ func newShare(n, of uint64) pageShare {
 
 func newPageSite(w *Watch, s *Site, n int) pageSite {
 	p := pageSite{
-		pageShare: newShare(s.Hits, w.Hits), Kernel: s.Origin != 0,
-		Where: printable(functions(s.Place, s.IP)), Module: printable(moduleWords(s.Place)), Line: printable(sourceLine(s.Place)),
-		Insn: printable(instructionText(w, s)), Threads: printable(byWhom(s)), Value: strings.TrimPrefix(lastValue(s), "; last "),
+		pageShare: newShare(s.Hits, w.Hits),
+		Did:       printable(kernelWords(w, s)), Where: printable(functions(s.Place, s.IP)), Module: printable(moduleWords(s.Place)), Line: printable(sourceLine(s.Place)),
+		Insn: printable(instructionText(w, s)), Threads: printable(byWhom(s)), Value: change(s),
 	}
-	if s.User != nil || s.SyscallNR.OK {
-		p.From = printable(entry(s))
-		if s.User != nil {
-			p.From += printable(" from " + placeWords(s.User.Place, s.User.IP))
-		}
+	for _, c := range contention(s) {
+		p.Contention = append(p.Contention, printable(c))
+	}
+	if s.User != nil {
+		p.From = printable("from " + placeWords(s.User.Place, s.User.IP))
 	}
 	if s.Regs != nil {
 		for i, name := range s.Regs.Names {

@@ -26,6 +26,11 @@ type Model struct {
 	end     *wire.EndInfo
 	broken  error // why the stream ended before its end record
 	done    bool
+
+	parts       uint64 // streams so far, the present one included
+	threadsSeen uint64 // the most that one of those before told
+	unwatched   uint64 // ns between streams
+	mixed       error  // why they are not of one target
 }
 
 // Options say how a Model names what it found. All are optional.
@@ -58,6 +63,7 @@ func New(h *wire.Header, opts Options) (*Model, error) {
 		paused:  map[throttled]int{},
 		lost:    lostRecords{perCPU: map[uint32]uint64{}},
 		last:    h.Session.StartNS,
+		parts:   1,
 	}
 	for i := range h.Session.Watches {
 		m.watches = append(m.watches, newWatch(&m.session.Watches[i], uint64(i)))
@@ -78,14 +84,6 @@ type StreamError struct{ Stream string }
 
 func (e *StreamError) Error() string {
 	return fmt.Sprintf("read header: this is a stream of %q and not of %q", e.Stream, wire.Events)
-}
-
-// Hint says what to put in between.
-func (e *StreamError) Hint() string {
-	if e.Stream == wire.Raw {
-		return "xw-decode | xw-report"
-	}
-	return ""
 }
 
 // Add takes one record.
@@ -109,6 +107,7 @@ func (m *Model) addTask(rec wire.Record) {
 	}
 	switch r := rec.(type) {
 	case *wire.Thread:
+		m.checkBirth(r)
 		m.threads.attached(r)
 	case *wire.Fork:
 		m.see(r.Time)
@@ -154,7 +153,7 @@ func (m *Model) addSight(rec wire.Record) {
 	case *wire.Counts:
 		m.see(r.Time)
 		if w := m.watch(r.Watch, "counts"); w != nil {
-			w.counts, w.hasCounts = *r, true
+			w.takeCounts(r)
 		}
 	case *wire.Note:
 		m.see(r.Time)

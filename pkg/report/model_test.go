@@ -2,6 +2,7 @@ package report
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -49,7 +50,7 @@ func registers(rax, rcx, rsi, rdi uint64) []byte {
 
 func TestHeaderOfAnotherStream(t *testing.T) {
 	_, err := New(&wire.Header{Version: 1, Stream: wire.Raw}, Options{})
-	if err == nil || err.(*StreamError).Hint() == "" {
+	if other := new(StreamError); !errors.As(err, &other) || other.Stream != wire.Raw {
 		t.Errorf("error %v", err)
 	}
 }

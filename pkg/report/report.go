@@ -60,6 +60,10 @@ type Session struct {
 	RealtimeNS      Num  `json:"realtime_ns"` // CLOCK_REALTIME at start_ns
 	Error           Text `json:"error"`       // cause, if the stop reason is error
 	Child           Text `json:"child"`       // exit status of the command that was started
+	ScopeReason     Text `json:"scope_reason"`
+	ValuesReason    Text `json:"values_reason"`
+	KernelReason    Text `json:"kernel_reason"`
+	Parts           Num  `json:"parts"` // streams that were added up
 }
 
 // Watch is one watched range of memory and who accessed it.
@@ -100,8 +104,12 @@ type Watch struct {
 	Foreign           Num   `json:"foreign"` // hits of other processes, which counted leaves out
 	Missed            Num   `json:"missed"`  // counted hits for which the BPF program was not run
 
-	threads uint64 // distinct threads, the folded ones included
-	op      string // the operation that was asked for, "" for any
+	PausedNS  Num   `json:"paused_ns"`  // how long the watch was off to keep to a rate
+	DutyCycle Ratio `json:"duty_cycle"` // part of the time in which it was on
+
+	threads uint64  // distinct threads, the folded ones included
+	op      string  // the operation that was asked for, "" for any
+	lines   []*Site // sites as they are shown to people: one for each instruction
 }
 
 // Slot is one hardware watchpoint of a watch.
@@ -156,7 +164,13 @@ type Site struct {
 	User           *Caller     `json:"user"`       // where the process was, for a kernel hit
 	Stacks         []Stack     `json:"callers"`    // by frame pointers; null if none were taken
 
-	filtered bool
+	AccessBytes Num `json:"access_bytes"` // watched bytes that each access of several iterations touched; null if that differs
+	LastOf      Hex `json:"last_of"`      // ip of the site whose instruction has its last iterations reported here
+
+	key         siteKey
+	filtered    bool
+	before      Hex    // what stood there before the last access
+	least, most uint64 // watched bytes that an access of several iterations touched; 0 if unknown
 }
 
 // Place is an address in terms of the program's source.
@@ -170,6 +184,8 @@ type Place struct {
 	Inlined      []Inlined `json:"inlined"` // innermost first
 	JIT          bool      `json:"jit"`     // func was made by a JIT compiler and has been at this address at some time
 	Note         Text      `json:"note"`    // why less is known than could be
+
+	home bool // module is the program itself
 }
 
 // Inlined is a function that the compiler expanded where it was called.

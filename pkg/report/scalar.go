@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strconv"
 	"unicode"
 	"unicode/utf16"
@@ -18,6 +19,12 @@ type Hex wire.Opt
 
 // Num is a count or time that may be unknown.
 type Num wire.Opt
+
+// Ratio is a part of a whole, from 0 to 1, that may be unknown.
+type Ratio struct {
+	V  float64
+	OK bool
+}
 
 // Text is a text; "" is unknown and null as JSON.
 type Text string
@@ -39,6 +46,14 @@ func (n Num) MarshalJSON() ([]byte, error) {
 // MarshalJSON implements json.Marshaler.
 func (t Text) MarshalJSON() ([]byte, error) {
 	return appendText(make([]byte, 0, len(t)+2), string(t)), nil
+}
+
+// MarshalJSON implements json.Marshaler: four digits behind the point.
+func (r Ratio) MarshalJSON() ([]byte, error) {
+	if !r.OK {
+		return []byte("null"), nil
+	}
+	return strconv.AppendFloat(nil, math.Round(r.V*1e4)/1e4, 'f', -1, 64), nil
 }
 
 func (h Hex) String() string {

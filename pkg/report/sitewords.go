@@ -8,8 +8,11 @@ import (
 	"xw/pkg/insn"
 )
 
-// instructionText says what made the access and how.
+// instructionText says what made the access and how; "" for the kernel's code, of which no instruction is known.
 func instructionText(w *Watch, s *Site) string {
+	if s.Origin != 0 && s.Insn == "" {
+		return ""
+	}
 	op := string(s.Op)
 	if op == insn.Unknown && w.Access == "w" {
 		op = insn.Write
@@ -20,18 +23,66 @@ func instructionText(w *Watch, s *Site) string {
 	what := string(s.Insn)
 	switch {
 	case what != "":
-	case w.Access == "x" || s.Origin != 0:
+	case w.Access == "x":
 		what = "at " + s.IP.String()
 	default:
 		what = "the instruction before " + s.IP.String()
 	}
-	if s.InsnReason != "" && s.Origin == 0 {
-		what += "  (" + string(s.InsnReason) + ")"
+	if s.InsnReason != "" {
+		what += " (" + string(s.InsnReason) + ")"
 	}
 	return op + ": " + what
 }
 
-// byWhom names the threads of a site.
+// kernelWords says what the kernel did to the watched bytes: read(2) wrote 8 bytes. "" for a site in user mode.
+func kernelWords(w *Watch, s *Site) string {
+	if s.Origin == 0 {
+		return ""
+	}
+	object, bytes := "", bytesWords(s)
+	verb := "accessed"
+	switch {
+	case s.Op == insn.Read:
+		verb = "read"
+	case s.Op == insn.ReadWrite:
+		verb = "read and wrote"
+	case s.Op == insn.Write, w.Access == "w":
+		verb = "wrote"
+	}
+	switch {
+	case bytes != "":
+		object = bytes
+	case verb == "wrote":
+		object = "to it"
+	default:
+		object = "it"
+	}
+	return strings.TrimSpace(entry(s) + " " + verb + " " + object)
+}
+
+// entry says how the process came into the kernel; "" if that is unknown.
+func entry(s *Site) string {
+	switch {
+	case s.Syscall != "":
+		return string(s.Syscall) + "(2)"
+	case s.SyscallNR.OK:
+		return "system call " + s.SyscallNR.String()
+	}
+	return ""
+}
+
+// bytesWords is how many of the watched bytes an access of several iterations touched; "" if that is unknown.
+func bytesWords(s *Site) string {
+	switch {
+	case s.most == 0:
+		return ""
+	case s.least < s.most:
+		return fmt.Sprintf("%d to %s", s.least, plural(s.most, "byte"))
+	}
+	return plural(s.most, "byte")
+}
+
+// byWhom names the threads of a site, and the accesses that its hits were.
 func byWhom(s *Site) string {
 	var names []string
 	for _, c := range s.Comms[:min(len(s.Comms), 3)] {
@@ -40,31 +91,34 @@ func byWhom(s *Site) string {
 	if n := len(s.Comms) - len(names); n > 0 {
 		names = append(names, "...")
 	}
-	text := fmt.Sprintf("by %s: %s", plural(s.Threads, "thread"), strings.Join(names, ", "))
-	switch {
-	case !s.Accesses.OK || s.Accesses.V == s.Hits:
-	case s.Accesses.V == 0: // the last iterations of copies, say
-		text += "; part of accesses of other sites"
-	default:
-		text += "; " + plural(s.Accesses.V, "access")
+	text := "by " + strings.Join(names, ", ")
+	if s.Threads != 1 || len(names) > 1 {
+		text = fmt.Sprintf("by %s: %s", plural(s.Threads, "thread"), strings.Join(names, ", "))
 	}
-	return text
+	if !s.Accesses.OK || s.Accesses.V == s.Hits {
+		return text
+	}
+	accesses := plural(s.Accesses.V, "access")
+	if bytes := bytesWords(s); bytes != "" && s.Origin == 0 {
+		accesses += " of " + bytes
+	}
+	return accesses + " " + text
 }
 
-// lastValue is what the last hit of a site left, and what stood there before if that is known. What no one read at the
+// change is what the last access of a site left, and what stood there before if that is known. What no one read at the
 // hit is marked.
-func lastValue(s *Site) string {
+func change(s *Site) string {
 	switch {
-	case s.LastValue.OK && s.LastOldValue.OK:
-		return fmt.Sprintf("; last %s -> %s%s", s.LastOldValue, s.LastValue, stored(s))
+	case s.LastValue.OK && s.before.OK && s.Op != insn.Read:
+		return fmt.Sprintf("%s -> %s%s", s.before, s.LastValue, stored(s))
 	case s.LastValue.OK:
-		return fmt.Sprintf("; last %s%s", s.LastValue, stored(s))
+		return s.LastValue.String() + stored(s)
 	case s.LastLoaded.OK && s.LastStored.OK && s.Op != insn.Read:
-		return fmt.Sprintf("; last %s -> %s (derived)", s.LastLoaded, s.LastStored)
+		return fmt.Sprintf("%s -> %s (derived)", s.LastLoaded, s.LastStored)
 	case s.LastStored.OK:
-		return fmt.Sprintf("; last %s (derived)", s.LastStored)
+		return fmt.Sprintf("%s (derived)", s.LastStored)
 	case s.LastLoaded.OK:
-		return fmt.Sprintf("; last %s (derived)", s.LastLoaded)
+		return fmt.Sprintf("%s (derived)", s.LastLoaded)
 	}
 	return ""
 }
@@ -77,35 +131,55 @@ func stored(s *Site) string {
 	return fmt.Sprintf(" (stored %s, derived)", s.LastStored)
 }
 
-// entry says how the process came into the kernel.
-func entry(s *Site) string {
-	switch {
-	case s.Syscall != "":
-		return "in " + string(s.Syscall) + "(2)"
-	case s.SyscallNR.OK:
-		return "in system call " + s.SyscallNR.String()
+// contention says what a site's accesses did to the value and to the threads and CPUs before them.
+func contention(s *Site) []string {
+	var words []string
+	if s.Silent.V > 0 {
+		words = append(words, fmt.Sprintf("%d left the value as it was", s.Silent.V))
 	}
-	return "entered"
+	if s.HandoffsThread > 0 {
+		words = append(words, fmt.Sprintf("%d after another thread", s.HandoffsThread))
+	}
+	return words
 }
 
-// functions are the functions of a place, innermost first.
+// functions are the functions of a place, innermost first. A part of a function that the compiler has put back into it is
+// not told apart.
 func functions(p Place, ip Hex) string {
 	var b strings.Builder
-	for _, in := range p.Inlined {
-		b.WriteString(string(cmp.Or(in.Func, "?")) + " inlined into ")
+	for _, name := range outward(p, ip) {
+		if b.Len() > 0 {
+			b.WriteString(" inlined into ")
+		}
+		b.WriteString(name)
 	}
-	b.WriteString(cmp.Or(p.String(), ip.String()))
 	return b.String()
 }
 
-// moduleWords is the module of a place whose name does not show it already, or why there is none.
+// outward lists the functions of a place, innermost first, the last with its offset.
+func outward(p Place, ip Hex) []string {
+	var names []string
+	for i, in := range p.Inlined {
+		outer := p.Func
+		if i+1 < len(p.Inlined) {
+			outer = p.Inlined[i+1].Func
+		}
+		if in.Func == "" || in.Func != outer {
+			names = append(names, string(cmp.Or(in.Func, "?")))
+		}
+	}
+	return append(names, cmp.Or(p.String(), ip.String()))
+}
+
+// moduleWords is the module of a place whose name does not show it already, or why there is none. That of the program
+// itself goes without saying.
 func moduleWords(p Place) string {
 	switch {
 	case p.Module == "" && p.Func == "" && p.Note != "":
 		return "(" + string(p.Note) + ")"
 	case p.JIT:
 		return "(JIT)"
-	case p.Module == "" || p.Func == "" || p.Module == "[kernel]":
+	case p.Module == "" || p.Func == "" || p.Module == "[kernel]" || p.home:
 		return ""
 	}
 	return "(" + string(p.Module) + ")"
@@ -131,10 +205,10 @@ func placeWords(p Place, ip Hex) string {
 
 // askedSites are the sites whose operation was asked for.
 func (w *Watch) askedSites() []*Site {
-	shown := make([]*Site, 0, len(w.Sites))
-	for i := range w.Sites {
-		if !w.Sites[i].filtered {
-			shown = append(shown, &w.Sites[i])
+	shown := make([]*Site, 0, len(w.lines))
+	for _, s := range w.lines {
+		if !s.filtered {
+			shown = append(shown, s)
 		}
 	}
 	return shown
@@ -150,5 +224,5 @@ func filteredWords(w *Watch) string {
 		what = "do not write"
 	}
 	return fmt.Sprintf("%s of %s that %s left out", plural(w.Filtered, "hit"),
-		plural(uint64(len(w.Sites)-len(w.askedSites())), "site"), what)
+		plural(uint64(len(w.lines)-len(w.askedSites())), "site"), what)
 }

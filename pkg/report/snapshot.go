@@ -2,11 +2,9 @@ package report
 
 import (
 	"cmp"
-	"encoding/binary"
 	"fmt"
 	"slices"
 
-	"xw/pkg/insn"
 	"xw/pkg/wire"
 )
 
@@ -46,16 +44,28 @@ func present(v uint64) Num { return Num(wire.Opt{V: v, OK: v != 0}) }
 func (m *Model) sessionPart() Session {
 	s := &m.session
 	out := Session{Scope: Text(s.Scope), Values: Text(s.Values), Kernel: Text(s.Kernel), StartNS: present(s.StartNS),
-		ThreadsAtAttach: present(s.Threads), Slots: present(s.Slots), RealtimeNS: present(s.RealtimeNS)}
+		ThreadsAtAttach: present(s.Threads), Slots: present(s.Slots), RealtimeNS: present(s.RealtimeNS),
+		ScopeReason: Text(s.ScopeReason), ValuesReason: Text(s.ValuesReason), KernelReason: Text(s.KernelReason), Parts: num(m.parts)}
 	if e := m.end; e != nil {
-		out.ElapsedNS, out.StopReason, out.ThreadsSeen = num(e.ElapsedNS), Text(e.StopReason), present(e.ThreadsSeen)
+		out.ElapsedNS, out.StopReason, out.ThreadsSeen = num(m.elapsed()), Text(e.StopReason), present(max(e.ThreadsSeen, m.threadsSeen))
 		out.Error, out.Child = Text(e.Error), Text(e.Child)
 	}
 	return out
 }
 
+// elapsed is the time from the start of the first stream to the end of the last.
+func (m *Model) elapsed() uint64 {
+	if m.parts == 1 || m.end.EndNS < m.session.StartNS {
+		return m.end.ElapsedNS
+	}
+	return m.end.EndNS - m.session.StartNS
+}
+
 func (m *Model) allNotes() []Text {
 	notes := append(m.notes.list(), m.remarks.list()...)
+	if n := m.rotatedNote(); n != "" {
+		notes = append(notes, Text(n))
+	}
 	if m.late > 0 {
 		notes = append(notes, Text(fmt.Sprintf("%d records came late: they stand out of order in the stream", m.late)))
 	}
@@ -87,14 +97,24 @@ func (m *Model) watchPart(w *watch) Watch {
 	if w.values.hits != nil {
 		out.DistinctValues = num(uint64(len(w.values.hits)))
 	}
-	if w.hasCounts {
+	if w.counted() {
 		c := &w.counts
 		out.Counted, out.Lost, out.AfterStop = num(c.Counted), num(c.Lost), num(c.AfterStop)
 		out.Emitted, out.Foreign, out.Missed = num(c.Emitted), num(c.Foreign), num(c.Missed)
 	}
+	out.PausedNS, out.DutyCycle = num(w.paused), m.dutyCycle(w)
 	out.op = m.askedFor(w)
 	m.sites(w, &out)
 	return out
+}
+
+// dutyCycle is the part of the session in which a watch was on.
+func (m *Model) dutyCycle(w *watch) Ratio {
+	elapsed := m.until() - min(m.until(), m.session.StartNS)
+	if m.session.StartNS == 0 || elapsed == 0 {
+		return Ratio{}
+	}
+	return Ratio{V: 1 - float64(min(w.paused+m.unwatched, elapsed))/float64(elapsed), OK: true}
 }
 
 // askedFor is the operation that a reader wants to see: that of the options, else that of the watch.
@@ -108,94 +128,6 @@ func (m *Model) askedFor(w *watch) string {
 	return ""
 }
 
-// sites fills in the sites and what is summed over them.
-func (m *Model) sites(w *watch, out *Watch) {
-	var accesses, silent uint64
-	accessesKnown, silentKnown := true, false
-	for _, st := range w.sites {
-		s := m.sitePart(w, st)
-		s.filtered = !matches(out.op, string(s.Op))
-		if s.filtered {
-			out.Filtered += s.Hits
-		}
-		accesses += s.Accesses.V
-		accessesKnown = accessesKnown && s.Accesses.OK
-		if s.Silent.OK {
-			silent, silentKnown = silent+s.Silent.V, true
-		}
-		out.Sites = append(out.Sites, s)
-	}
-	if accessesKnown {
-		out.Accesses = num(accesses)
-	}
-	if silentKnown {
-		out.Silent = num(silent)
-	}
-	slices.SortFunc(out.Sites, func(a, b Site) int {
-		return cmp.Or(cmp.Compare(b.Hits, a.Hits), cmp.Compare(a.Origin, b.Origin), cmp.Compare(a.IP.V, b.IP.V),
-			cmp.Compare(userIP(a), userIP(b)), cmp.Compare(a.SyscallNR.V, b.SyscallNR.V))
-	})
-}
-
-func userIP(s Site) uint64 {
-	if s.User == nil {
-		return 0
-	}
-	return s.User.IP.V
-}
-
-// matches tells whether a site is among those asked for; one whose operation is unknown may be.
-func matches(asked, op string) bool {
-	switch {
-	case asked == "", op == insn.Unknown, op == insn.ReadWrite:
-		return true
-	case asked == "r":
-		return op == insn.Read
-	}
-	return op == insn.Write
-}
-
-func (m *Model) sitePart(w *watch, st *site) Site {
-	m.name(w, st)
-	kernel := st.key.origin != 0
-	out := Site{
-		IP: hex(st.key.ip), Insn: Text(st.insn.Text), Op: Text(cmp.Or(st.insn.Op, insn.Unknown)),
-		Place: st.place, Origin: uint64(st.key.origin), Hits: st.hits, Threads: st.threads.n, FirstNS: num(st.first),
-		LastNS: num(st.last), LastValue: Hex(st.value), Regs: m.regsOf(st), LastOldValue: Hex(st.old),
-		InsnReason: Text(st.insn.Reason), Comms: st.comms.counts(), HandoffsThread: st.handoffs.thread,
-		HandoffsCPU: st.handoffs.cpu, User: st.user,
-		LastLoaded: Hex(st.insn.loaded), LastStored: Hex(st.insn.stored), Stacks: m.stackList(st), SyscallNR: Num(st.key.syscall),
-	}
-	if st.insn.Status == insn.Exact {
-		out.InsnAddr = hex(st.insn.Addr)
-	}
-	if st.key.syscall.OK && m.session.Target.Bits != 32 {
-		out.Syscall = Text(syscallName(st.key.syscall.V))
-	}
-	if w.Access == "x" {
-		out.Op, out.Accesses = insn.Execute, num(st.hits)
-		return out
-	}
-	if writes := out.Op == insn.Write || out.Op == insn.ReadWrite || w.Access == "w"; writes && st.compared > 0 {
-		out.Silent = num(st.same)
-	}
-	out.Accesses = Num(st.folded.accesses(st.hits, kernel, func() (yes, known bool) { return m.repeats(w, st) }))
-	if lost := w.counts.Lost; lost > 0 && out.Accesses.V != st.hits { // what belongs together may be torn apart
-		out.Accesses = Num{}
-	}
-	return out
-}
-
-// repeats tells whether the instruction of a site is a rep string one. That of its last iteration, which is reported
-// behind it, is the one of the iterations before.
-func (m *Model) repeats(w *watch, st *site) (yes, known bool) {
-	if from := w.sites[st.folded.from]; from != nil {
-		st = from
-		m.name(w, st)
-	}
-	return st.insn.Rep, st.insn.Status == insn.Exact
-}
-
 func (c *commCounts) counts() []CommCount {
 	list := []CommCount{}
 	for _, e := range c.list {
@@ -206,18 +138,6 @@ func (c *commCounts) counts() []CommCount {
 		list = append(list, CommCount{Hits: c.other})
 	}
 	return list
-}
-
-// regsOf returns the registers of the last hit, nil if it had none.
-func (m *Model) regsOf(st *site) *Regs {
-	if st.regs == nil {
-		return nil
-	}
-	r := &Regs{Names: m.regs.names}
-	for i := range m.regs.names {
-		r.Values = append(r.Values, binary.LittleEndian.Uint64(st.regs[8*i:]))
-	}
-	return r
 }
 
 // chains lists the chains of the session.

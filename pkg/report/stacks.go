@@ -41,6 +41,20 @@ func (w *watch) stack(s *wire.Sample, st *site) {
 	st.stacks[h] = &stack{chain: slices.Clone(s.Callchain), hits: 1, next: st.stacks[h]}
 }
 
+// addStacks adds the call stacks of another site, without the place of its hits.
+func (st *site) addStacks(other *site) {
+	for _, first := range other.stacks {
+		for e := first; e != nil; e = e.next {
+			if st.stacks == nil {
+				st.stacks = map[uint64]*stack{}
+			}
+			chain := callers(e.chain, other.key)
+			h := hashChain(chain)
+			st.stacks[h] = &stack{chain: chain, hits: e.hits, next: st.stacks[h]}
+		}
+	}
+}
+
 // hashChain is FNV-1a over words with a final mix.
 func hashChain(chain []uint64) uint64 {
 	h := uint64(14695981039346656037)

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"path"
+
 	"xw/pkg/insn"
 	"xw/pkg/wire"
 )
@@ -47,6 +49,7 @@ func (m *Model) place(addr, time uint64) Place {
 	if p.Note != "" && p.Module != "" { // of what lies in no module each place tells itself
 		m.remarks.add(string(p.Module) + ": " + string(p.Note))
 	}
+	p.home = p.Module != "" && string(p.Module) == path.Base(m.session.Target.Exe)
 	return p
 }
 

@@ -3,6 +3,7 @@ package report
 import (
 	"bufio"
 	"io"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -47,7 +48,7 @@ func (p *printer) line(parts ...part) {
 			text = cut(text, room)
 			room -= utf8.RuneCountInString(text)
 		}
-		if p.color && x.style != plain && text != "" {
+		if p.color && x.style != plain && strings.Trim(text, " ") != "" {
 			p.w.WriteString(string(x.style))
 			p.w.WriteString(text)
 			p.w.WriteString(string(reset))
@@ -56,6 +57,79 @@ func (p *printer) line(parts ...part) {
 		p.w.WriteString(text)
 	}
 	p.w.WriteByte('\n')
+}
+
+// flow writes the parts, broken between words into as many lines as the width asks for. Lines after the first are
+// indented by hang columns.
+func (p *printer) flow(hang int, parts ...part) {
+	if p.width == 0 || columns(parts) <= p.width {
+		p.line(parts...)
+		return
+	}
+	hang = min(hang, p.width/2)
+	var line []part
+	at, fresh := 0, true // column; nothing but the indentation stands in the line
+	for _, x := range parts {
+		for _, word := range words(printable(x.text)) {
+			n := utf8.RuneCountInString(word)
+			gap := n - utf8.RuneCountInString(strings.TrimLeft(word, " "))
+			if at+n > p.width && !fresh && gap > 0 {
+				p.line(merged(line)...)
+				line, at = []part{{plain, strings.Repeat(" ", hang)}}, hang
+				word, n, fresh = word[gap:], n-gap, true
+			}
+			for at+n > p.width && p.width > hang { // no line is long enough
+				room := p.width - at
+				if room > 0 {
+					runes := []rune(word)
+					line = append(line, part{x.style, string(runes[:room])})
+					word, n = string(runes[room:]), n-room
+				}
+				p.line(merged(line)...)
+				line, at = []part{{plain, strings.Repeat(" ", hang)}}, hang
+			}
+			if word != "" {
+				line, at = append(line, part{x.style, word}), at+n
+				fresh = fresh && strings.TrimLeft(word, " ") == ""
+			}
+		}
+	}
+	p.line(merged(line)...)
+}
+
+// words cuts s before each run of spaces.
+func words(s string) []string {
+	var out []string
+	start := 0
+	for i := 1; i < len(s); i++ {
+		if s[i] == ' ' && s[i-1] != ' ' {
+			out = append(out, s[start:i])
+			start = i
+		}
+	}
+	return append(out, s[start:])
+}
+
+// merged joins neighbours of one style.
+func merged(parts []part) []part {
+	var out []part
+	for _, x := range parts {
+		if n := len(out); n > 0 && out[n-1].style == x.style {
+			out[n-1].text += x.text
+			continue
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// columns is how wide parts are.
+func columns(parts []part) int {
+	n := 0
+	for _, x := range parts {
+		n += utf8.RuneCountInString(printable(x.text))
+	}
+	return n
 }
 
 func (p *printer) flush() error { return p.w.Flush() }
@@ -69,5 +143,5 @@ func cut(s string, n int) string {
 		return ""
 	}
 	runes := []rune(s)
-	return string(runes[:n-1]) + "…"
+	return string(runes[:n-1]) + ellipsis
 }

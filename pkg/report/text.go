@@ -17,7 +17,10 @@ type TextOptions struct {
 // TextReport writes r for a person in a terminal.
 func TextReport(w io.Writer, r *Report, o TextOptions) error {
 	t := &textReport{printer: newPrinter(w, o.Width, o.Color), r: r, o: o}
-	t.line(part{bold, title(r)}, part{plain, " " + subtitle(r)})
+	t.flow(2, part{bold, title(r)}, part{plain, "  " + subtitle(r)})
+	for _, l := range limits(r) {
+		t.flow(2, part{dim, l})
+	}
 	for i := range r.Watches {
 		t.watch(&r.Watches[i])
 	}
@@ -38,51 +41,61 @@ type textReport struct {
 // watch prints the verdict on a watch and who accessed it.
 func (t *textReport) watch(w *Watch) {
 	t.line()
-	t.line(part{bold + cyan, label(w)}, part{plain, "  " + describe(w)})
+	t.flow(2, part{bold + cyan, label(w)}, part{plain, "  " + describe(w)})
 	t.verdict(w)
 	if w.Hits == 0 {
 		return
 	}
 	t.sites(w)
-	t.threads(w)
-	if lines := valueWords(w); len(lines) > 0 {
-		t.line()
-		for _, l := range lines {
-			t.line(part{plain, "  " + l})
-		}
+	if w.threads > 1 {
+		t.threads(w)
 	}
+	t.values(w)
 }
 
-// verdict says how many hits there were and whether they are all.
+// verdict says whether the hits of a watch are all, and how many they are.
 func (t *textReport) verdict(w *Watch) {
-	hits := part{plain, "  " + hitWords(t.r, w)}
 	missing := missing(t.r, w)
+	verdict := part{bold + green, "  complete    "}
+	hits := hitWords(t.r, w)
 	switch {
 	case len(missing) > 0:
-		t.line(hits, part{bold + red, "  INCOMPLETE"})
-		for _, m := range missing {
-			t.line(part{red, "    " + m})
-		}
+		verdict = part{bold + red, "  INCOMPLETE  "}
 	case t.r.Running:
-		t.line(hits, part{plain, " so far"})
-	default:
-		t.line(hits, part{bold + green, fmt.Sprintf("  complete: the kernel counted %s", w.Counted)})
+		verdict = part{bold, "  so far      "}
+	}
+	t.flow(len(verdict.text), verdict, part{plain, hits})
+	for _, m := range missing {
+		t.flow(16, part{red, "              " + m})
 	}
 }
 
 // threads prints the threads of a watch.
 func (t *textReport) threads(w *Watch) {
+	row := func(hits uint64, tid, name string) {
+		t.line(part{plain, fmt.Sprintf("  %*s  %*d  %7s  %s", shareWidth, share(hits, w.Hits), hitsWidth(w), hits, tid, name)})
+	}
 	t.line()
-	t.line(part{dim, fmt.Sprintf("  %7s %9s  %7s  %s", "share", "hits", "tid", "thread")})
+	t.line(part{dim, fmt.Sprintf("  %*s  %*s  %7s  %s", shareWidth, "share", hitsWidth(w), "hits", "tid", "thread")})
 	for _, th := range top(w.Threads, t.o.Top) {
 		if th.Folded.OK {
-			t.line(part{plain, fmt.Sprintf("  %7s %9d  %7s  %s", share(th.Hits, w.Hits), th.Hits, "",
-				plural(th.Folded.V, "other thread"))})
+			row(th.Hits, "", plural(th.Folded.V, "other thread"))
 			continue
 		}
-		t.line(part{plain, fmt.Sprintf("  %7s %9d  %7s  %s", share(th.Hits, w.Hits), th.Hits, th.TID, cmp.Or(th.Comm, "?"))})
+		row(th.Hits, th.TID.String(), string(cmp.Or(th.Comm, "?")))
 	}
 	t.rest(len(w.Threads), "thread")
+}
+
+// values prints what is known of the values of a watch and of those who fought for it.
+func (t *textReport) values(w *Watch) {
+	facts := valueWords(w)
+	if len(facts) > 0 {
+		t.line()
+	}
+	for _, f := range facts {
+		t.flow(13, part{dim, fmt.Sprintf("  %-9s  ", f.Name)}, part{plain, f.Text})
+	}
 }
 
 // rest says how many entries of a list were left out.
@@ -105,9 +118,12 @@ func (t *textReport) notes() {
 	}
 	t.line()
 	for _, n := range t.r.Notes {
-		t.line(part{dim, "note: " + string(n)})
+		t.flow(6, part{dim, "note: " + string(n)})
 	}
 }
+
+// sameGaps is how many gaps of one kind and watch a list for people has: their sum stands at the watch.
+const sameGaps = 5
 
 // gaps lists what is missing, one by one.
 func (t *textReport) gaps() {
@@ -115,25 +131,51 @@ func (t *textReport) gaps() {
 		return
 	}
 	t.line()
-	for i := range top(t.r.Gaps, t.o.Top) {
-		g := &t.r.Gaps[i]
-		text := ""
-		if g.Watch.OK && g.Watch.V < uint64(len(t.r.Watches)) {
-			text += " " + label(&t.r.Watches[g.Watch.V])
-		}
-		if g.TID.OK {
-			text += " thread " + g.TID.String()
-		}
-		if g.Count.OK {
-			text += " " + g.Count.String()
-		}
-		if when := span(t.r, g); when != "" {
-			text += " " + when
-		}
-		if g.Detail != "" {
-			text += ": " + string(g.Detail)
-		}
-		t.line(part{yellow, "gap: " + string(g.Kind)}, part{plain, text})
+	shown := someGaps(t.r.Gaps, t.o.Top)
+	for _, g := range shown {
+		t.flow(5, part{yellow, "gap: " + string(g.Kind)}, part{plain, gapText(t.r, g)})
 	}
-	t.rest(len(t.r.Gaps), "gap")
+	if left := len(t.r.Gaps) - len(shown); left > 0 {
+		t.line(part{dim, more(len(t.r.Gaps), len(shown), "gap")})
+	}
+}
+
+// someGaps picks the gaps to show: at most most, and few of those that are alike; 0 is all.
+func someGaps(gaps []Gap, most int) []*Gap {
+	type alike struct {
+		kind  Text
+		watch Num
+	}
+	var shown []*Gap
+	seen := map[alike]int{}
+	for i := range gaps {
+		g := &gaps[i]
+		key := alike{g.Kind, g.Watch}
+		seen[key]++
+		if most == 0 || seen[key] <= sameGaps && len(shown) < most {
+			shown = append(shown, g)
+		}
+	}
+	return shown
+}
+
+// gapText is what is known of a gap.
+func gapText(r *Report, g *Gap) string {
+	text := ""
+	if g.Watch.OK && g.Watch.V < uint64(len(r.Watches)) {
+		text += " " + label(&r.Watches[g.Watch.V])
+	}
+	if g.TID.OK {
+		text += " thread " + g.TID.String()
+	}
+	if g.Count.OK {
+		text += " " + g.Count.String()
+	}
+	if when := span(r, g); when != "" {
+		text += " " + when
+	}
+	if g.Detail != "" {
+		text += ": " + string(g.Detail)
+	}
+	return text
 }

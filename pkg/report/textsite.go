@@ -1,78 +1,156 @@
 package report
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
 
-const siteIndent = "                     "
+// shareWidth is the width of a share, as in 100.0%.
+const shareWidth = 6
 
-// sites prints the sites of a watch, most hits first: one line for where, one for what, and more for what else is known.
+// hitsWidth is how many columns the hits of a watch take.
+func hitsWidth(w *Watch) int {
+	most := uint64(0)
+	for _, s := range w.lines {
+		most = max(most, s.Hits)
+	}
+	for i := range w.Threads {
+		most = max(most, w.Threads[i].Hits)
+	}
+	return max(len("hits"), len(fmt.Sprint(most)))
+}
+
+// sites prints the sites of a watch, most hits first: where, what, and what else is known.
 func (t *textReport) sites(w *Watch) {
 	shown := w.askedSites()
 	t.line()
-	t.line(part{dim, fmt.Sprintf("  %7s %9s  %s", "share", "hits", "where")})
+	if len(shown) > 0 {
+		t.line(part{dim, fmt.Sprintf("  %*s  %*s  %s", shareWidth, "share", hitsWidth(w), "hits", "where")})
+	}
 	for _, s := range top(shown, t.o.Top) {
 		t.site(w, s)
 	}
 	t.rest(len(shown), "site")
 	if left := filteredWords(w); left != "" {
-		t.line(part{dim, "  " + left})
+		t.flow(2, part{dim, "  " + left})
 	}
 }
 
 func (t *textReport) site(w *Watch, s *Site) {
-	line := []part{{plain, fmt.Sprintf("  %7s %9d  ", share(s.Hits, w.Hits), s.Hits)}}
-	if s.Origin != 0 {
-		line = append(line, part{yellow, "kernel "})
+	start := fmt.Sprintf("  %*s  %*d  ", shareWidth, share(s.Hits, w.Hits), hitsWidth(w), s.Hits)
+	indent := len(start)
+	if what := kernelWords(w, s); what != "" {
+		t.flow(indent+2, part{plain, start}, part{yellow, "kernel: "}, part{bold, what}, part{plain, ", in "},
+			part{bold, placeWords(s.Place, s.IP)})
+		if s.User != nil {
+			t.where(indent, []part{{plain, strings.Repeat(" ", indent) + "from "}}, s.User.Place, s.User.IP)
+		}
+	} else {
+		t.where(indent, []part{{plain, start}}, s.Place, s.IP)
 	}
-	t.line(append(line, whereParts(s.Place, s.IP)...)...)
-	if s.Origin != 0 {
-		t.kernelLine(s)
+	space := part{plain, strings.Repeat(" ", indent)}
+	if text := instructionText(w, s); text != "" {
+		t.flow(indent+2, space, part{plain, text})
 	}
-	t.line(part{dim, siteIndent}, part{plain, instructionText(w, s)})
-	t.line(part{dim, siteIndent + byWhom(s) + lastValue(s)})
+	facts := []string{byWhom(s)}
+	if value := change(s); value != "" {
+		facts = append(facts, "last "+value)
+	}
+	t.facts(indent, append(facts, contention(s)...))
 	if t.o.Callchain {
-		t.callers(s)
+		t.callers(indent, s)
 	}
 }
 
-// whereParts is a place with its parts in their colours.
-func whereParts(p Place, ip Hex) []part {
-	parts := []part{{bold, functions(p, ip)}}
-	if m := moduleWords(p); m != "" {
-		parts = append(parts, part{dim, " " + m})
+// facts prints what fits into a line of it, and more lines for the rest.
+func (t *textReport) facts(indent int, facts []string) {
+	line := strings.Repeat(" ", indent) + facts[0]
+	for _, f := range facts[1:] {
+		if t.width > 0 && columns([]part{{plain, line + "; " + f}}) >= t.width {
+			t.flow(indent+2, part{dim, line + ";"})
+			line = strings.Repeat(" ", indent+2) + f
+			continue
+		}
+		line += "; " + f
 	}
-	if l := sourceLine(p); l != "" {
-		parts = append(parts, part{cyan, "  " + l})
+	t.flow(indent+2, part{dim, line})
+}
+
+// where prints a place behind the parts of start: in one line if it can be made to fit, else with one line for each
+// function, and one for the source.
+func (t *textReport) where(indent int, start []part, p Place, ip Hex) {
+	begin := columns(start)
+	module, source := moduleWords(p), sourceLine(p)
+	names := outward(p, ip)
+	name := strings.Join(names, " inlined into ")
+	if module != "" {
+		module = " " + module
+	}
+	if t.width == 0 {
+		t.line(append(start, whereParts(name, module, source)...)...)
+		return
+	}
+	room := t.width - begin - utf8.RuneCountInString(module)
+	least := utf8.RuneCountInString(shortPath(source, 0))
+	if source != "" {
+		least += 2
+	}
+	if short := withoutParameters(withoutDefaults(name)); fits(name, room-least) || fits(short, room-least) {
+		if name = shortName(name, room-least); source != "" {
+			source = shortPath(source, room-utf8.RuneCountInString(name)-2)
+		}
+		t.line(append(start, whereParts(name, module, source)...)...)
+		return
+	}
+	space := strings.Repeat(" ", min(indent+2, t.width/2))
+	for i, name := range names {
+		into := ""
+		if i > 0 {
+			start, into = []part{{plain, space}}, "inlined into "
+		}
+		if i < len(names)-1 {
+			t.line(append(start, part{plain, into}, part{bold, shortName(name, t.width-columns(start)-len(into))})...)
+			continue
+		}
+		name = shortName(name, t.width-columns(start)-len(into)-utf8.RuneCountInString(module))
+		t.line(append(start, part{plain, into}, part{bold, name}, part{dim, module})...)
+	}
+	if source != "" {
+		t.line(part{plain, space}, part{cyan, shortPath(source, t.width-len(space))})
+	}
+}
+
+func fits(s string, room int) bool { return utf8.RuneCountInString(s) <= room }
+
+// whereParts is a place with its parts in their colours.
+func whereParts(name, module, source string) []part {
+	parts := []part{{bold, name}, {dim, module}}
+	if source != "" {
+		parts = append(parts, part{plain, "  "}, part{cyan, source})
 	}
 	return parts
 }
 
-// kernelLine says where the process was when the kernel made the access.
-func (t *textReport) kernelLine(s *Site) {
-	if s.User == nil && !s.SyscallNR.OK {
-		return
-	}
-	parts := []part{{plain, siteIndent + entry(s)}}
-	if s.User != nil {
-		parts = append(parts, part{plain, " from "})
-		parts = append(parts, whereParts(s.User.Place, s.User.IP)...)
-	}
-	t.line(parts...)
-}
-
 // callers prints the call stacks of a site.
-func (t *textReport) callers(s *Site) {
+func (t *textReport) callers(indent int, s *Site) {
+	space := strings.Repeat(" ", indent)
 	if s.Stacks == nil {
-		t.line(part{dim, siteIndent + "no callers were recorded"})
+		t.line(part{dim, space + "no callers were recorded"})
 		return
 	}
 	for _, stack := range top(s.Stacks, t.o.Top) {
-		what := "callers by frame pointers:"
+		what := "called from, by frame pointers:"
 		if stack.Other {
-			what = "other callers"
+			what = "by other callers"
 		}
-		t.line(part{dim, fmt.Sprintf("%s%7s %s", siteIndent, share(stack.Hits, s.Hits), what)})
+		t.line(part{dim, fmt.Sprintf("%s%*s  %s", space, shareWidth, share(stack.Hits, s.Hits), what)})
 		for _, f := range stack.Frames {
-			t.line(append([]part{{plain, siteIndent + "          "}}, whereParts(f.Place, f.IP)...)...)
+			inner := indent + shareWidth + 2
+			t.where(inner, []part{{plain, strings.Repeat(" ", inner)}}, f.Place, f.IP)
 		}
+	}
+	if left := more(len(s.Stacks), t.o.Top, "call stack"); left != "" {
+		t.line(part{dim, space + left})
 	}
 }

@@ -2,6 +2,8 @@ package report
 
 import (
 	"cmp"
+	"maps"
+	"math/bits"
 	"slices"
 
 	"xw/pkg/wire"
@@ -78,7 +80,14 @@ func (ts *threads) hit(t *thread, w uint64) {
 
 func (ts *threads) attached(r *wire.Thread) {
 	t := ts.get(r.TID)
-	t.birth, t.comm = wire.Some(r.Birth), r.Comm
+	switch {
+	case !t.birth.OK:
+		t.birth = wire.Some(r.Birth)
+	case distance(t.birth.V, r.Birth) > birthError: // another life, in a later stream
+		t = &thread{tid: r.TID, birth: wire.Some(r.Birth)}
+		ts.byTID[r.TID], ts.recent = t, t
+	}
+	t.comm = r.Comm
 }
 
 // fork starts a new life of a thread id. A task has its parent's name until it gets one of its own.
@@ -150,5 +159,18 @@ func (s *threadSet) add(index uint32) {
 		}
 		s.words[word] = old | bit
 		s.n++
+	}
+}
+
+func (s *threadSet) clone() threadSet { return threadSet{n: s.n, words: maps.Clone(s.words)} }
+
+// union adds the threads of another set.
+func (s *threadSet) union(other *threadSet) {
+	if s.words == nil {
+		s.words = map[uint32]uint64{}
+	}
+	for word, set := range other.words {
+		s.n += uint64(bits.OnesCount64(set &^ s.words[word]))
+		s.words[word] |= set
 	}
 }

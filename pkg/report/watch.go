@@ -1,6 +1,10 @@
 package report
 
-import "xw/pkg/wire"
+import (
+	"slices"
+
+	"xw/pkg/wire"
+)
 
 // watch collects the hits of one watch.
 type watch struct {
@@ -9,8 +13,10 @@ type watch struct {
 	hits      uint64
 	first     wire.Opt
 	last      uint64
-	counts    wire.Counts
-	hasCounts bool
+	counts    wire.Counts // of all streams
+	past      wire.Counts // of those before the present one
+	hasCounts bool        // the present stream told its counts
+	uncounted bool        // one before did not
 
 	sites  map[siteKey]*site
 	recent *site
@@ -20,12 +26,15 @@ type watch struct {
 	values    values
 	slots     []slotState // one at least
 	changed   bool        // something that made no hit changed the bytes
+	unchecked bool        // a stream before does not tell whether
 	before    before
 	bind      bindings
 	parent    *watch  // whose value this one hangs on; nil for none
 	pointed   pointed // for the parent of a leaf
 	handoffs  handoffs
 	irregular uint64 // hits whose registers did not have the announced form
+	epoch     uint64 // how often hits went missing
+	paused    uint64 // ns that the watch was off on purpose
 }
 
 // siteKey tells sites apart. A kernel hit is told apart by where the process was, too.
@@ -57,10 +66,10 @@ type site struct {
 	addr     uint64   // armed at the last hit
 	len      uint64   // of the slot that fired at the last hit
 	regs     []byte   // at the last hit; nil if it had none
-	same     uint64   // hits after which the value was what it had been
-	compared uint64   // hits of which the value before and after is known
+	silent   silent   // by hits
 	handoffs handoffs
 	folded   folded
+	whole    wholeAccesses // by accesses, as far as registers tell them
 	stacks   map[uint64]*stack
 	other    uint64 // hits whose stack was not kept
 
@@ -68,6 +77,12 @@ type site struct {
 	place Place
 	user  *Caller
 	insn  instruction
+}
+
+// silent counts what left the value as it was.
+type silent struct {
+	same     uint64
+	compared uint64 // those of which the value before and after is known, same included
 }
 
 // handoffs counts hits by where the one before came from.
@@ -107,9 +122,9 @@ func (w *watch) hit(s *wire.Sample, t *thread, regs *regLayout) {
 
 	slot := w.slotAt(s.Addr)
 	st.addr, st.len = s.Addr, w.slotLen(slot)
-	w.takeValue(s, st, slot)
-	w.handoff(s, st, t)
 	w.registers(s, st, slot, t, regs)
+	w.takeValue(s, st, slot, &t.on[w.id].last.access)
+	w.handoff(s, st, t)
 	if s.Callchain != nil {
 		w.stack(s, st)
 	}
@@ -150,21 +165,22 @@ func (w *watch) slotLen(slot int) uint64 {
 	return w.Len
 }
 
-// takeValue takes the value that s carries and compares it with the one before.
-func (w *watch) takeValue(s *wire.Sample, st *site, slot int) {
+// takeValue takes the value that s carries and compares it with the one before, and with the one before its access.
+func (w *watch) takeValue(s *wire.Sample, st *site, slot int, a *access) {
 	state := &w.slots[slot]
 	old := state.value
 	state.hits++
 	state.value, state.since = s.Value, s.Time
-	w.value, st.value, st.old = s.Value, s.Value, old
+	a.take(slot, old, s.Value)
+	w.value, st.value, st.old, st.whole.old = s.Value, s.Value, old, a.before(slot)
 	if !s.Value.OK {
 		return
 	}
 	w.values.add(uint32(slot), s.Value.V)
 	if old.OK {
-		st.compared++
+		st.silent.compared++
 		if old.V == s.Value.V {
-			st.same++
+			st.silent.same++
 		} else {
 			w.bind.changed = wire.Some(s.Time)
 		}
@@ -185,22 +201,33 @@ func (w *watch) handoff(s *wire.Sample, st *site, t *thread) {
 	w.before.ok, w.before.thread, w.before.cpu = true, t.index, s.CPU
 }
 
+// registers takes the registers of a hit and tells by them whether it belongs to the access of the hit before.
 func (w *watch) registers(s *wire.Sample, st *site, slot int, t *thread, layout *regLayout) {
 	if !layout.fits(s.Regs) {
 		w.irregular++
 	}
+	last := &t.on[w.id].last
 	if s.Regs == nil || !layout.fits(s.Regs) {
 		st.regs = nil
 		st.folded.unknown++
-		t.on[w.id].last.ok = false
+		last.ok = false
+		last.begin(st, w.epoch)
 		return
 	}
 	st.regs = append(st.regs[:0], s.Regs...)
-	st.folded.add(t.on[w.id].last.follow(s, uint32(slot), layout))
+	r, before, moved := last.follow(s, uint32(slot), layout)
+	st.folded.add(r, before, st.key)
+	switch {
+	case r == separate, r == unclear, last.epoch != w.epoch:
+		last.begin(st, w.epoch)
+	case r == iteration:
+		last.extend(min(moved, 8), w.Len)
+	}
 }
 
 // interrupt forgets what the hit before was: hits are missing after it.
 func (w *watch) interrupt() {
+	w.epoch++
 	w.before.ok = false
 	for i := range w.slots {
 		w.slots[i].value = wire.Opt{}
@@ -233,4 +260,22 @@ func (c *commCounts) add(comm string) {
 		return
 	}
 	c.list = append(c.list, commHits{comm, 1})
+}
+
+func (c *commCounts) clone() commCounts { return commCounts{slices.Clone(c.list), c.other} }
+
+// addAll adds the counts of another site.
+func (c *commCounts) addAll(other *commCounts) {
+	for _, e := range other.list {
+		i := slices.IndexFunc(c.list, func(h commHits) bool { return h.comm == e.comm })
+		switch {
+		case i >= 0:
+			c.list[i].hits += e.hits
+		case len(c.list) < maxComms:
+			c.list = append(c.list, e)
+		default:
+			c.other += e.hits
+		}
+	}
+	c.other += other.other
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +19,9 @@ func subtitle(r *Report) string {
 	if s.ElapsedNS.OK {
 		text += ", watched for " + duration(s.ElapsedNS.V)
 	}
+	if s.Parts.V > 1 {
+		text += fmt.Sprintf(" in %s streams", s.Parts)
+	}
 	if s.Scope != "" {
 		text += ", scope " + string(s.Scope)
 	}
@@ -25,7 +29,7 @@ func subtitle(r *Report) string {
 	case s.StopReason == "error":
 		text += ", stopped by an error: " + string(s.Error)
 	case s.StopReason != "":
-		text += ", stopped: " + strings.ReplaceAll(string(s.StopReason), "_", " ")
+		text += ", stopped: " + stopWords(s.StopReason)
 	case r.Running:
 		text += ", running"
 	}
@@ -33,6 +37,41 @@ func subtitle(r *Report) string {
 		text += ", command: " + string(s.Child)
 	}
 	return text
+}
+
+func stopWords(reason Text) string {
+	switch reason {
+	case "duration":
+		return "its time was up"
+	case "max_events":
+		return "it had the hits that were asked for"
+	case "target_exec":
+		return "the target started another program"
+	case "downstream_closed":
+		return "the reader had gone"
+	case stopRotated:
+		return "the capture goes on in another file"
+	}
+	return strings.ReplaceAll(string(reason), "_", " ")
+}
+
+// limits says what could not be seen in the session, and why.
+func limits(r *Report) []string {
+	var lines []string
+	if s := &r.Session; s.Values == "off" {
+		lines = append(lines, because("values were not read", s.ValuesReason))
+	}
+	if s := &r.Session; s.Kernel == "off" {
+		lines = append(lines, because("hits made by the kernel were not seen", s.KernelReason))
+	}
+	return lines
+}
+
+func because(what string, reason Text) string {
+	if reason != "" {
+		what += ": " + string(reason)
+	}
+	return what
 }
 
 // title names the target.
@@ -66,7 +105,7 @@ func label(w *Watch) string {
 func describe(w *Watch) string {
 	var b strings.Builder
 	if w.Place != "" && w.Place != w.Name {
-		fmt.Fprintf(&b, "%s  ", w.Place)
+		fmt.Fprintf(&b, "%s ", w.Place)
 	}
 	if w.Addr.OK {
 		fmt.Fprintf(&b, "at %s, ", w.Addr)
@@ -80,20 +119,29 @@ func describe(w *Watch) string {
 	return b.String()
 }
 
-// hitWords says how many hits of what kind there were.
+// hitWords says how many hits of what kind there were, and what the kernel counted.
 func hitWords(r *Report, w *Watch) string {
-	text := fmt.Sprintf("%s by %s", plural(w.Hits, "hit"), plural(w.threads, "thread"))
-	if w.Hits == 0 {
-		text = "no hits"
-		if s := r.Session.ElapsedNS; s.OK {
-			text += " in " + duration(s.V)
-		}
+	text := "no hits"
+	switch {
+	case w.threads == 1 && len(w.Threads) == 1:
+		text = fmt.Sprintf("%s by thread %s (%s)", plural(w.Hits, "hit"), w.Threads[0].TID, cmp.Or(w.Threads[0].Comm, "?"))
+	case w.Hits > 0:
+		text = fmt.Sprintf("%s by %s", plural(w.Hits, "hit"), plural(w.threads, "thread"))
+	case r.Session.ElapsedNS.OK:
+		text += " in " + duration(r.Session.ElapsedNS.V)
 	}
 	if w.Accesses.OK && w.Accesses.V != w.Hits {
 		text += " in " + plural(w.Accesses.V, "access")
 	}
 	if w.AfterStop.V > 0 {
 		text += fmt.Sprintf(", %d more after the stop", w.AfterStop.V)
+	}
+	switch {
+	case !w.Counted.OK:
+	case w.Counted.V == w.Hits+w.AfterStop.V:
+		text += ", as the kernel counted"
+	default:
+		text += fmt.Sprintf("; the kernel counted %s", w.Counted)
 	}
 	return text
 }
@@ -117,9 +165,23 @@ func missing(r *Report, w *Watch) []string {
 	}
 	var out []string
 	for _, kind := range kinds {
-		out = append(out, sums[kind].words(string(kind)))
+		text := sums[kind].words(string(kind))
+		if kind == gapPaused {
+			text = pauseWords(w, sums[kind].number)
+		}
+		out = append(out, text)
 	}
 	return out
+}
+
+// pauseWords says for which part of the time a watch was on.
+func pauseWords(w *Watch, pauses uint64) string {
+	text := fmt.Sprintf("paused for %s (%s)", duration(w.PausedNS.V), plural(pauses, "time"))
+	if w.DutyCycle.OK {
+		percent := math.Floor(w.DutyCycle.V*1000) / 10
+		text += fmt.Sprintf(": watched %s%% of the time, and nothing is extrapolated from that", strconv.FormatFloat(percent, 'f', 1, 64))
+	}
+	return text
 }
 
 // gapSum sums gaps of one kind.
@@ -127,6 +189,7 @@ type gapSum struct {
 	number uint64
 	count  uint64
 	time   uint64
+	open   bool // one lasts until the end
 }
 
 func (s *gapSum) add(g *Gap) {
@@ -134,6 +197,19 @@ func (s *gapSum) add(g *Gap) {
 	s.count += g.Count.V
 	if g.FromNS.OK && g.ToNS.OK {
 		s.time += g.ToNS.V - g.FromNS.V
+	}
+	s.open = s.open || !g.ToNS.OK
+}
+
+func (s *gapSum) truncatedWords() string {
+	const early = "the stream ends too early"
+	switch missing := "no stream for " + duration(s.time); {
+	case s.open && s.time > 0:
+		return missing + ", and " + early
+	case s.open:
+		return early
+	default:
+		return missing
 	}
 }
 
@@ -143,7 +219,7 @@ func (s *gapSum) words(kind string) string {
 	case gapLost:
 		return fmt.Sprintf("%d lost", s.count)
 	case gapTruncated:
-		return "the stream ends too early"
+		return s.truncatedWords()
 	case gapBlind, gapPaused, gapThrottled:
 		return fmt.Sprintf("%s for %s (%s)", kind, duration(s.time), plural(s.number, "time"))
 	case gapCountMismatch:
@@ -160,31 +236,65 @@ func (s *gapSum) words(kind string) string {
 	return text
 }
 
+// fact is something known of a watch.
+type fact struct{ Name, Text string }
+
 // valueWords says what is known about the values of a watch.
-func valueWords(w *Watch) []string {
-	var lines []string
+func valueWords(w *Watch) []fact {
+	var facts []fact
 	if w.DistinctValues.OK {
-		floor := ""
-		if !w.DistinctValuesExact {
-			floor = "at least "
-		}
-		text := fmt.Sprintf("%s%s", floor, plural(w.DistinctValues.V, "distinct value"))
-		if most := w.Values; len(most) > 0 && most[0].Hits > 1 {
-			var list []string
-			for _, v := range most[:min(len(most), 6)] {
-				list = append(list, fmt.Sprintf("%s (%d)", v.Value, v.Hits))
-			}
-			text += ", most frequent " + strings.Join(list, ", ")
-		}
-		lines = append(lines, text)
+		facts = append(facts, fact{"values", distinctWords(w)})
 	}
 	if w.Silent.V > 0 {
-		lines = append(lines, fmt.Sprintf("%s left the value as it was", plural(w.Silent.V, "write")))
+		facts = append(facts, fact{"silent", plural(w.Silent.V, "write") + " left the value as it was"})
 	}
 	if w.HandoffsThread > 0 {
-		lines = append(lines, fmt.Sprintf("%s between threads, %d between CPUs", plural(w.HandoffsThread, "hand-off"), w.HandoffsCPU))
+		text := plural(w.HandoffsThread, "hit") + " came after one by another thread"
+		if w.HandoffsCPU > 0 {
+			text += fmt.Sprintf(", %d after one on another CPU", w.HandoffsCPU)
+		}
+		facts = append(facts, fact{"hand-offs", text})
 	}
-	return lines
+	return facts
+}
+
+// distinctWords says how many values there were, and the last one.
+func distinctWords(w *Watch) string {
+	if w.DistinctValues.V == 1 && w.Values[0].Hits == w.Hits {
+		return "always " + w.Values[0].Value.String()
+	}
+	text := w.DistinctValues.String() + " distinct"
+	if !w.DistinctValuesExact {
+		text = "at least " + text
+	}
+	if w.LastValue.OK {
+		text += ", the last " + w.LastValue.String()
+	}
+	if often := frequentWords(w); often != "" {
+		text += "; " + often
+	}
+	return text
+}
+
+// fewValues is how many values are all listed. Of more only those are that stand out.
+const fewValues = 6
+
+// frequentWords lists the values that stand out: they came at a twentieth of the hits or more, and twice as often as they
+// would if all came alike.
+func frequentWords(w *Watch) string {
+	var list []string
+	few := w.DistinctValues.V <= fewValues
+	for _, v := range w.Values[:min(len(w.Values), fewValues)] {
+		if few || v.Hits*20 >= w.Hits && v.Hits*w.DistinctValues.V >= 2*w.Hits {
+			list = append(list, fmt.Sprintf("%s (%s)", v.Value, share(v.Hits, w.Hits)))
+		}
+	}
+	switch text := strings.Join(list, ", "); {
+	case text == "", few:
+		return text
+	default:
+		return "most frequent " + text
+	}
 }
 
 // span is the time of a gap, from the start of the session.

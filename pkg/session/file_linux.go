@@ -108,7 +108,6 @@ func (r *run) rotateFile() error {
 		}
 		r.out.write(c)
 	}
-	r.out.write(&wire.Note{Time: now, Text: "another file follows: counted is here what went into this file and what was lost; the kernel's own count is held against the sum in the last file"})
 	r.out.write(&wire.End{Info: wire.EndInfo{StopReason: StopRotated, EndNS: now, ElapsedNS: now - r.start, ThreadsSeen: uint64(r.set.Info().Threads) + r.set.Born()}})
 	r.out.flush()
 	if err := r.pipe.between(r.files.next); err != nil {

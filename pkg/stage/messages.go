@@ -24,8 +24,9 @@ import (
 type Messages struct {
 	name string
 
-	mu sync.Mutex // held for each message, so that lines stay whole
-	w  io.Writer
+	mu     sync.Mutex // held for each message, so that lines stay whole
+	w      io.Writer
+	status bool // a line of status stands in the terminal
 }
 
 // NewMessages returns a printer of the messages of the named command.
@@ -70,8 +71,31 @@ func (m *Messages) print(prefix, text string) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.erase()
 	// Nobody can be told that standard error does not work.
 	_, _ = io.WriteString(m.w, b.String())
+}
+
+// eraseLine goes to the first column and erases the line (ECMA-48 EL).
+const eraseLine = "\r\x1b[K"
+
+// erase takes a status away. The caller holds mu.
+func (m *Messages) erase() {
+	if m.status {
+		_, _ = io.WriteString(m.w, eraseLine)
+		m.status = false
+	}
+}
+
+// showStatus shows a text in place of the status before; "" shows none.
+func (m *Messages) showStatus(text string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.erase()
+	if text != "" {
+		_, _ = io.WriteString(m.w, text)
+		m.status = true
+	}
 }
 
 func writePrintable(b *strings.Builder, line string) {
