@@ -13,6 +13,39 @@ type slotState struct {
 	since   uint64   // when that was shown
 	checks  int
 	decided bool // at the latest check it was known whether something else had written the bytes
+	recent  [4]recentHit
+}
+
+// recentHit is one of the last hits of a slot.
+type recentHit struct {
+	time  uint64
+	cpu   uint32
+	value wire.Opt
+}
+
+// overtaking is how far apart two hits are, in ns, that may stand in another order than their values were read in: on one
+// CPU the value is read, and by the time that the hit has its time another CPU has stored, read and got its own.
+const overtaking = 1e6
+
+// hit takes a hit of the slot.
+func (s *slotState) hit(r *wire.Sample) {
+	s.recent[s.hits%uint64(len(s.recent))] = recentHit{r.Time, r.CPU, r.Value}
+	s.hits++
+	s.value, s.since = r.Value, r.Time
+}
+
+// overtaken tells whether v may be the value that the last hits left, although it is not that of the last one.
+func (s *slotState) overtaken(v wire.Opt) bool {
+	if s.hits == 0 {
+		return false
+	}
+	last := &s.recent[(s.hits-1)%uint64(len(s.recent))]
+	for i := range s.recent {
+		if r := &s.recent[i]; r.value == v && r.cpu != last.cpu && last.time-r.time < overtaking {
+			return true
+		}
+	}
+	return false
 }
 
 // check takes what a slot held while no hit came. If the samples until then are all that there were, the bytes must be
@@ -24,16 +57,27 @@ func (m *Model) check(w *watch, r *wire.Check) {
 	if !r.Hits.OK || !r.Value.OK || s.hits != r.Hits.V {
 		return
 	}
-	switch {
-	case !s.value.OK && s.hits > 0: // the last hit came without its value
-		return
-	case s.value.OK && s.value != r.Value:
+	if s.value.OK && s.value != r.Value {
+		if s.overtaken(r.Value) {
+			return
+		}
 		w.changed = true
 		m.gaps.add(Gap{Kind: gapChangedWithoutHit, Watch: num(w.id), FromNS: num(s.since), ToNS: num(r.Time),
-			Detail: Text(fmt.Sprintf("%s stands there, and what was seen last is %s: another process, another mapping of the page, "+
-				"or an access that makes no hit can do this", Hex(r.Value), Hex(s.value)))})
+			Detail: Text(fmt.Sprintf("%s stands there, and what was seen last is %s: %s can do this",
+				Hex(r.Value), Hex(s.value), m.hitless()))})
 	}
-	s.value, s.since, s.decided = r.Value, r.Time, true
+	// What was not known before, since the last hit came without its value or hits went missing, cannot be compared.
+	s.decided = s.value.OK || s.checks == 1 && s.hits == 0
+	s.value, s.since = r.Value, r.Time
+}
+
+// hitless names what changes memory without a hit.
+func (m *Model) hitless() string {
+	text := "another process (process_vm_writev, /proc/PID/mem, ptrace), another mapping of the page, or a device"
+	if m.session.Kernel == "off" {
+		text = "a system call of the target, " + text
+	}
+	return text
 }
 
 // changedWithoutHit tells whether the watched bytes were changed by something that made no hit, if that is known: all

@@ -169,8 +169,7 @@ func (w *watch) slotLen(slot int) uint64 {
 func (w *watch) takeValue(s *wire.Sample, st *site, slot int, a *access) {
 	state := &w.slots[slot]
 	old := state.value
-	state.hits++
-	state.value, state.since = s.Value, s.Time
+	state.hit(s)
 	a.take(slot, old, s.Value)
 	w.value, st.value, st.old, st.whole.old = s.Value, s.Value, old, a.before(slot)
 	if !s.Value.OK {

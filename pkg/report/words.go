@@ -69,7 +69,7 @@ func limits(r *Report) []string {
 
 func because(what string, reason Text) string {
 	if reason != "" {
-		what += ": " + string(reason)
+		what += " (" + string(reason) + ")"
 	}
 	return what
 }

@@ -59,12 +59,13 @@ func (r *run) writeNoHits() {
 			continue
 		}
 		w := &r.watches[i]
-		text := fmt.Sprintf("%s: no hit. A watchpoint on a word of xw-open's own did fire at the start, so this machine has them; "+
-			"%d threads were covered from the start in scope %s, and %d born since; ", w.Name, r.set.Info().Threads, r.set.Info().Scope, r.set.Born())
-		if r.set.Info().Kernel == "on" {
-			text += "accesses made by the kernel for the process were seen; "
+		info := r.set.Info()
+		text := fmt.Sprintf("%s: no hit, although watchpoints work here: one on a word of xw-open's own fired at the start. "+
+			"Threads covered in scope %s: %d at the start, %d born since. ", w.Name, info.Scope, info.Threads, r.set.Born())
+		if info.Kernel == "on" {
+			text += "What the kernel accesses for the process is seen. "
 		} else {
-			text += "accesses made by the kernel for the process were not seen; "
+			text += "What the kernel accesses for the process is not seen. "
 		}
 		r.out.write(&wire.Note{Time: watch.Now(), Text: text + r.mappingNote(w)})
 	}
