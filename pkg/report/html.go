@@ -154,10 +154,13 @@ func newPageSite(w *Watch, s *Site, n int) pageSite {
 			p.Regs = append(p.Regs, printable(fmt.Sprintf("%-3s %#x", name, s.Regs.Values[i])))
 		}
 	}
-	for _, stack := range top(s.Stacks, n) {
-		x := pageStack{Share: share(stack.Hits, s.Hits)}
-		for _, f := range stack.Frames {
+	for _, path := range top(callPaths(s), n) {
+		x := pageStack{Share: share(path.hits, s.Hits)}
+		for _, f := range path.frames {
 			x.Frames = append(x.Frames, printable(placeWords(f.Place, f.IP)))
+		}
+		if path.ends != "" {
+			x.Frames = append(x.Frames, path.ends)
 		}
 		p.Stacks = append(p.Stacks, x)
 	}

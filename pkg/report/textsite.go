@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -139,18 +140,22 @@ func (t *textReport) callers(indent int, s *Site) {
 		t.line(part{dim, space + "no callers were recorded"})
 		return
 	}
-	for _, stack := range top(s.Stacks, t.o.Top) {
+	paths := callPaths(s)
+	for _, p := range top(paths, t.o.Top) {
 		what := "called from, by frame pointers:"
-		if stack.Other {
-			what = "by other callers"
+		if len(p.frames) == 0 {
+			what = cmp.Or(p.ends, "no callers")
 		}
-		t.line(part{dim, fmt.Sprintf("%s%*s  %s", space, shareWidth, share(stack.Hits, s.Hits), what)})
-		for _, f := range stack.Frames {
-			inner := indent + shareWidth + 2
+		t.line(part{dim, fmt.Sprintf("%s%*s  %s", space, shareWidth, share(p.hits, s.Hits), what)})
+		inner := indent + shareWidth + 2
+		for _, f := range p.frames {
 			t.where(inner, []part{{plain, strings.Repeat(" ", inner)}}, f.Place, f.IP)
 		}
+		if p.ends != "" && len(p.frames) > 0 {
+			t.line(part{dim, strings.Repeat(" ", inner) + p.ends})
+		}
 	}
-	if left := more(len(s.Stacks), t.o.Top, "call stack"); left != "" {
+	if left := more(len(paths), t.o.Top, "call stack"); left != "" {
 		t.line(part{dim, space + left})
 	}
 }
