@@ -38,13 +38,10 @@ func withoutDefaults(name string) string {
 			if end < at {
 				break
 			}
-			if name[:at] != "" && strings.HasPrefix(name[end:], " >") && !strings.HasSuffix(name[:at], ">") {
-				end++
-			}
 			name = name[:at] + name[end:]
 		}
 	}
-	return name
+	return strings.ReplaceAll(name, " >", ">")
 }
 
 // closing returns the index behind the bracket that closes the one at open, -1 if there is none.
@@ -72,7 +69,10 @@ func closing(s string, open int) int {
 // withoutParameters takes the list of parameters off, and what stands behind it.
 func withoutParameters(name string) string {
 	for i := 0; i < len(name); i++ {
-		if !strings.ContainsRune("<([{", rune(name[i])) || isOperator(name[:i]) {
+		if i += operatorAt(name, i); i == len(name) {
+			break
+		}
+		if !strings.ContainsRune("<([{", rune(name[i])) {
 			continue
 		}
 		end := closing(name, i)
@@ -95,16 +95,29 @@ func offsetOf(name string) string {
 	return ""
 }
 
-// isOperator tells whether the symbols that follow s are the name of a C++ operator.
-func isOperator(s string) bool {
-	return strings.HasSuffix(strings.TrimRight(s, "<>-=()[]"), "operator")
+// operatorAt returns the length of the symbol at i that is the name of a C++ operator, 0 if none is.
+func operatorAt(name string, i int) int {
+	if !strings.HasSuffix(name[:i], "operator") {
+		return 0
+	}
+	for _, pair := range []string{"()", "[]"} {
+		if strings.HasPrefix(name[i:], pair) {
+			return len(pair)
+		}
+	}
+	return len(name[i:]) - len(strings.TrimLeft(name[i:], "<>-=+*/%&|^~!,"))
 }
 
 // withoutArguments collapses the arguments of templates and generic types.
 func withoutArguments(name string) string {
 	var b strings.Builder
 	for i := 0; i < len(name); i++ {
-		if c := name[i]; (c == '<' || c == '[') && i > 0 && isName(name[i-1]) && !isOperator(name[:i]) {
+		if n := operatorAt(name, i); n > 0 {
+			b.WriteString(name[i : i+n])
+			i += n - 1
+			continue
+		}
+		if c := name[i]; (c == '<' || c == '[') && i > 0 && isName(name[i-1]) {
 			if end := closing(name, i); end > 0 {
 				b.WriteByte(c)
 				b.WriteString(ellipsis)

@@ -46,13 +46,16 @@ type pageWatch struct {
 
 type pageSite struct {
 	pageShare
-	Did                       string // by the kernel
-	Where, Module, Line, From string
-	Contention                []string
-	Insn, Threads, Value      string
-	Regs                      []string
-	Stacks                    []pageStack
+	Did                  string     // by the kernel
+	Where                []pageName // innermost first
+	Module, Line, From   string
+	Contention           []string
+	Insn, Threads, Value string
+	Regs                 []string
+	Stacks               []pageStack
 }
+
+type pageName struct{ Short, Whole string }
 
 type pageShare struct {
 	Share   string
@@ -118,6 +121,9 @@ func newPageWatch(r *Report, w *Watch, n int) pageWatch {
 		p.Sites = append(p.Sites, newPageSite(w, s, n))
 	}
 	p.MoreSites = strings.Trim(more(len(shown), n, "site")+"; "+filteredWords(w), "; ")
+	if w.threads == 1 { // who it is has been said
+		return p
+	}
 	for _, t := range top(w.Threads, n) {
 		x := pageThread{pageShare: newShare(t.Hits, w.Hits), TID: t.TID.String(), Name: printable(string(cmp.Or(t.Comm, "?")))}
 		if t.Folded.OK {
@@ -137,10 +143,18 @@ func newShare(n, of uint64) pageShare {
 	return s
 }
 
+func pageNames(names []string) []pageName {
+	out := make([]pageName, len(names))
+	for i, name := range names {
+		out[i] = pageName{Short: printable(withoutDefaults(name)), Whole: printable(name)}
+	}
+	return out
+}
+
 func newPageSite(w *Watch, s *Site, n int) pageSite {
 	p := pageSite{
 		pageShare: newShare(s.Hits, w.Hits),
-		Did:       printable(kernelWords(w, s)), Where: printable(functions(s.Place, s.IP)), Module: printable(moduleWords(s.Place)), Line: printable(sourceLine(s.Place)),
+		Did:       printable(kernelWords(w, s)), Where: pageNames(outward(s.Place, s.IP)), Module: printable(moduleWords(s.Place)), Line: printable(sourceLine(s.Place)),
 		Insn: printable(instructionText(w, s)), Threads: printable(byWhom(s)), Value: change(s),
 	}
 	for _, c := range contention(s) {

@@ -145,16 +145,7 @@ func contention(s *Site) []string {
 
 // functions are the functions of a place, innermost first. A part of a function that the compiler has put back into it is
 // not told apart.
-func functions(p Place, ip Hex) string {
-	var b strings.Builder
-	for _, name := range outward(p, ip) {
-		if b.Len() > 0 {
-			b.WriteString(" inlined into ")
-		}
-		b.WriteString(name)
-	}
-	return b.String()
-}
+func functions(p Place, ip Hex) string { return chainOf(outward(p, ip)) }
 
 // outward lists the functions of a place, innermost first, the last with its offset.
 func outward(p Place, ip Hex) []string {

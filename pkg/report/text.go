@@ -122,9 +122,6 @@ func (t *textReport) notes() {
 	}
 }
 
-// sameGaps is how many gaps of one kind and watch a list for people has: their sum stands at the watch.
-const sameGaps = 5
-
 // gaps lists what is missing, one by one.
 func (t *textReport) gaps() {
 	if len(t.r.Gaps) == 0 {
@@ -138,44 +135,4 @@ func (t *textReport) gaps() {
 	if left := len(t.r.Gaps) - len(shown); left > 0 {
 		t.line(part{dim, more(len(t.r.Gaps), len(shown), "gap")})
 	}
-}
-
-// someGaps picks the gaps to show: at most most, and few of those that are alike; 0 is all.
-func someGaps(gaps []Gap, most int) []*Gap {
-	type alike struct {
-		kind  Text
-		watch Num
-	}
-	var shown []*Gap
-	seen := map[alike]int{}
-	for i := range gaps {
-		g := &gaps[i]
-		key := alike{g.Kind, g.Watch}
-		seen[key]++
-		if most == 0 || seen[key] <= sameGaps && len(shown) < most {
-			shown = append(shown, g)
-		}
-	}
-	return shown
-}
-
-// gapText is what is known of a gap.
-func gapText(r *Report, g *Gap) string {
-	text := ""
-	if g.Watch.OK && g.Watch.V < uint64(len(r.Watches)) {
-		text += " " + label(&r.Watches[g.Watch.V])
-	}
-	if g.TID.OK {
-		text += " thread " + g.TID.String()
-	}
-	if g.Count.OK {
-		text += " " + g.Count.String()
-	}
-	if when := span(r, g); when != "" {
-		text += " " + when
-	}
-	if g.Detail != "" {
-		text += ": " + string(g.Detail)
-	}
-	return text
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -79,46 +80,64 @@ func (t *textReport) facts(indent int, facts []string) {
 }
 
 // where prints a place behind the parts of start: in one line if it can be made to fit, else with one line for each
-// function, and one for the source.
+// function.
 func (t *textReport) where(indent int, start []part, p Place, ip Hex) {
-	begin := columns(start)
 	module, source := moduleWords(p), sourceLine(p)
 	names := outward(p, ip)
-	name := strings.Join(names, " inlined into ")
 	if module != "" {
 		module = " " + module
 	}
 	if t.width == 0 {
-		t.line(append(start, whereParts(name, module, source)...)...)
+		t.line(append(start, whereParts(chainOf(names), module, source)...)...)
 		return
 	}
-	room := t.width - begin - utf8.RuneCountInString(module)
-	least := utf8.RuneCountInString(shortPath(source, 0))
+	room := t.width - columns(start) - utf8.RuneCountInString(module)
+	least := 0
 	if source != "" {
-		least += 2
+		least = 2 + utf8.RuneCountInString(shortPath(source, 0))
 	}
-	if short := withoutParameters(withoutDefaults(name)); fits(name, room-least) || fits(short, room-least) {
-		if name = shortName(name, room-least); source != "" {
-			source = shortPath(source, room-utf8.RuneCountInString(name)-2)
+	shorter := slices.Clone(names)
+	for _, shorten := range []func(string) string{strings.TrimSpace, withoutDefaults, withoutParameters} {
+		for i := range shorter {
+			shorter[i] = shorten(shorter[i])
 		}
-		t.line(append(start, whereParts(name, module, source)...)...)
-		return
+		if name := chainOf(shorter); fits(name, room-least) {
+			source = shortPath(source, room-utf8.RuneCountInString(name)-2)
+			t.line(append(start, whereParts(name, module, source)...)...)
+			return
+		}
 	}
+	t.nest(indent, start, names, module, source)
+}
+
+// chainOf is a chain of functions, the innermost first, in one line.
+func chainOf(names []string) string { return strings.Join(names, " inlined into ") }
+
+// nest prints the functions of a place one under the other, the source beside the innermost, where it is, if that fits.
+func (t *textReport) nest(indent int, start []part, names []string, module, source string) {
 	space := strings.Repeat(" ", min(indent+2, t.width/2))
 	for i, name := range names {
-		into := ""
+		line, after := start, ""
 		if i > 0 {
-			start, into = []part{{plain, space}}, "inlined into "
+			line = []part{{plain, space + "inlined into "}}
 		}
-		if i < len(names)-1 {
-			t.line(append(start, part{plain, into}, part{bold, shortName(name, t.width-columns(start)-len(into))})...)
-			continue
+		if i == len(names)-1 {
+			after = module
 		}
-		name = shortName(name, t.width-columns(start)-len(into)-utf8.RuneCountInString(module))
-		t.line(append(start, part{plain, into}, part{bold, name}, part{dim, module})...)
-	}
-	if source != "" {
-		t.line(part{plain, space}, part{cyan, shortPath(source, t.width-len(space))})
+		room := t.width - columns(line) - utf8.RuneCountInString(after)
+		name = shortName(name, room)
+		line = append(line, part{bold, name}, part{dim, after})
+		if source != "" {
+			room -= utf8.RuneCountInString(name) + 2
+			if short := shortPath(source, room); fits(short, room) {
+				line, source = append(line, part{plain, "  "}, part{cyan, short}), ""
+			}
+		}
+		t.line(line...)
+		if source != "" {
+			t.line(part{plain, space}, part{cyan, shortPath(source, t.width-len(space))})
+			source = ""
+		}
 	}
 }
 

@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -146,96 +145,6 @@ func hitWords(r *Report, w *Watch) string {
 	return text
 }
 
-// missing sums up the gaps that concern a watch, one text for each kind.
-func missing(r *Report, w *Watch) []string {
-	var kinds []Text
-	sums := map[Text]*gapSum{}
-	for i := range r.Gaps {
-		g := &r.Gaps[i]
-		if g.Watch.OK && g.Watch.V != w.ID {
-			continue
-		}
-		s := sums[g.Kind]
-		if s == nil {
-			s = &gapSum{}
-			sums[g.Kind] = s
-			kinds = append(kinds, g.Kind)
-		}
-		s.add(g)
-	}
-	var out []string
-	for _, kind := range kinds {
-		text := sums[kind].words(string(kind))
-		if kind == gapPaused {
-			text = pauseWords(w, sums[kind].number)
-		}
-		out = append(out, text)
-	}
-	return out
-}
-
-// pauseWords says for which part of the time a watch was on.
-func pauseWords(w *Watch, pauses uint64) string {
-	text := fmt.Sprintf("paused for %s (%s)", duration(w.PausedNS.V), plural(pauses, "time"))
-	if w.DutyCycle.OK {
-		percent := math.Floor(w.DutyCycle.V*1000) / 10
-		text += fmt.Sprintf(": watched %s%% of the time, and nothing is extrapolated from that", strconv.FormatFloat(percent, 'f', 1, 64))
-	}
-	return text
-}
-
-// gapSum sums gaps of one kind.
-type gapSum struct {
-	number uint64
-	count  uint64
-	time   uint64
-	open   bool // one lasts until the end
-}
-
-func (s *gapSum) add(g *Gap) {
-	s.number++
-	s.count += g.Count.V
-	if g.FromNS.OK && g.ToNS.OK {
-		s.time += g.ToNS.V - g.FromNS.V
-	}
-	s.open = s.open || !g.ToNS.OK
-}
-
-func (s *gapSum) truncatedWords() string {
-	const early = "the stream ends too early"
-	switch missing := "no stream for " + duration(s.time); {
-	case s.open && s.time > 0:
-		return missing + ", and " + early
-	case s.open:
-		return early
-	default:
-		return missing
-	}
-}
-
-// words says in a few words what is missing.
-func (s *gapSum) words(kind string) string {
-	switch kind {
-	case gapLost:
-		return fmt.Sprintf("%d lost", s.count)
-	case gapTruncated:
-		return s.truncatedWords()
-	case gapBlind, gapPaused, gapThrottled:
-		return fmt.Sprintf("%s for %s (%s)", kind, duration(s.time), plural(s.number, "time"))
-	case gapCountMismatch:
-		return fmt.Sprintf("%s differ from what the kernel counted", plural(s.count, "hit"))
-	case gapMalformed:
-		return plural(s.number, "malformed record")
-	case gapControl:
-		return plural(s.number, "refused command")
-	}
-	text := strings.ReplaceAll(kind, "_", " ")
-	if s.number > 1 {
-		text += fmt.Sprintf(" (%s)", plural(s.number, "time"))
-	}
-	return text
-}
-
 // fact is something known of a watch.
 type fact struct{ Name, Text string }
 
@@ -295,19 +204,6 @@ func frequentWords(w *Watch) string {
 	default:
 		return "most frequent " + text
 	}
-}
-
-// span is the time of a gap, from the start of the session.
-func span(r *Report, g *Gap) string {
-	switch {
-	case g.FromNS.OK && g.ToNS.OK && g.FromNS.V == g.ToNS.V:
-		return "at " + clock(r, g.FromNS)
-	case g.FromNS.OK && g.ToNS.OK:
-		return fmt.Sprintf("from %s for %s", clock(r, g.FromNS), duration(g.ToNS.V-g.FromNS.V))
-	case g.FromNS.OK:
-		return "from " + clock(r, g.FromNS)
-	}
-	return ""
 }
 
 // clock is a time counted from the start of the session, in seconds.
