@@ -72,6 +72,16 @@ func liveCommand(name string) Command {
 			}
 			return s.BinaryOut("xw-live > FILE")
 		}
+	case "progress":
+		c.Rule = Sink
+		c.Do = func(_ context.Context, s *Stage) error {
+			stop := s.Progress(func() string { return "read " + strings.Repeat("a\tlot ", 40) })
+			_, err := io.Copy(io.Discard, s.Stdin)
+			s.Say("half")
+			stop()
+			s.Say("done")
+			return err
+		}
 	case "child": // prints the signals that a child of it finds ignored
 		c.Do = func(_ context.Context, s *Stage) error {
 			out, err := exec.Command("grep", "SigIgn", "/proc/self/status").Output()
@@ -364,4 +374,41 @@ func TestTerminals(t *testing.T) {
 			l.wantExit(test.code, test.stderr)
 		})
 	}
+}
+
+// TestProgress: a line of status fits into the terminal, and nothing is left of it in the end.
+func TestProgress(t *testing.T) {
+	master, slave := pty(t)
+	l := newLive(t, "progress")
+	l.cmd.Stderr = slave
+	var err error
+	l.stdin, err = l.cmd.StdinPipe()
+	l.must(err)
+	l.must(l.cmd.Start())
+	t.Cleanup(func() { l.cmd.Process.Kill(); l.cmd.Wait() })
+	out := bufio.NewReader(master)
+	line := "xw-live: read " + strings.Repeat(`a\tlot `, 40)
+	line = line[:96] // one column less than there are
+	shown := make([]byte, len(line))
+	if _, err := io.ReadFull(out, shown); err != nil || string(shown) != line {
+		t.Errorf("status %q, want %q, %v", shown, line, err)
+	}
+	l.stdin.Close()
+	var rest strings.Builder
+	for !strings.HasSuffix(rest.String(), "done\r\n") {
+		c, err := out.ReadByte()
+		l.must(err)
+		rest.WriteByte(c)
+	}
+	screen := line
+	for i, piece := range strings.Split(rest.String(), eraseLine) {
+		if i > 0 {
+			screen = screen[:strings.LastIndex(screen, "\n")+1]
+		}
+		screen += piece
+	}
+	if screen != "xw-live: half\r\nxw-live: done\r\n" {
+		t.Errorf("the screen shows %q", screen)
+	}
+	l.must(l.cmd.Wait())
 }
