@@ -110,7 +110,10 @@ func (m *Model) watchPart(w *watch) Watch {
 
 // dutyCycle is the part of the session in which a watch was on.
 func (m *Model) dutyCycle(w *watch) Ratio {
-	elapsed := m.until() - min(m.until(), m.session.StartNS)
+	elapsed := m.last - min(m.last, m.session.StartNS)
+	if m.end != nil {
+		elapsed = m.elapsed()
+	}
 	if m.session.StartNS == 0 || elapsed == 0 {
 		return Ratio{}
 	}
