@@ -273,6 +273,7 @@ func (r *run) writeBounds() {
 	r.out.endChunk()
 	for i := range r.bounds {
 		r.out.write(&r.bounds[i])
+		r.rounds.binding = max(r.rounds.binding, r.bounds[i].Time)
 	}
 	r.bounds = r.bounds[:0]
 }

@@ -35,7 +35,7 @@ type run struct {
 	cause    error  // for StopError
 	execed   bool
 	verified time.Time // when the target's memory was looked at last
-	pending  uint64    // time after the newest drain that brought records; 0 when a round has covered it
+	rounds   rounds
 	chains   *chains
 	rate     *rate
 	files    *files        // nil when the stream goes to Out
@@ -159,15 +159,15 @@ func (r *run) begin(ctx context.Context) (err error) {
 	if r.waiter, err = watch.NewWaiter(fds...); err != nil {
 		return err
 	}
-	write := r.io.Out.Write
+	write, now := r.io.Out.Write, r.io.OutNow
 	if r.cfg.Output != "" {
 		if r.files, err = newFiles(r.cfg.Output, r.cfg.Rotate, r.cfg.Keep); err != nil {
 			return err
 		}
-		write = func(b []byte) (int, error) { return r.files.file.Write(b) }
+		write, now = func(b []byte) (int, error) { return r.files.file.Write(b) }, nil
 	}
 	r.past = make([]wire.Counts, len(r.watches))
-	r.pipe = newPipe(ctx.Done(), write, r.waiter.Wake)
+	r.pipe = newPipe(ctx.Done(), write, now, r.waiter.Wake)
 	r.out = newStream(wire.NewWriter(r.pipe))
 	context.AfterFunc(ctx, r.waiter.Wake)
 	r.rate = newRate(r.cfg.MaxRate, len(r.watches))
@@ -217,24 +217,24 @@ func (r *run) slots() int {
 // loop drains until there is a reason to stop.
 func (r *run) loop(ctx context.Context) {
 	deadline := time.Now().Add(r.cfg.Duration)
+	room := func() bool { return !r.pipe.busy() }
 	for r.reason == "" {
 		wait := r.cfg.Latency
 		if r.cfg.Duration > 0 {
 			wait = max(0, min(wait, time.Until(deadline)))
+		}
+		if r.urgent() > r.rounds.covered && room() {
+			wait = 0
 		}
 		ready, err := r.waiter.Wait(wait)
 		if err != nil {
 			r.stop(StopError, err)
 			return
 		}
-		room := func() bool { return !r.pipe.busy() }
-		r.drain(room)
 		if r.chains.fifo != nil && ready[len(ready)-1] && room() { // an answer has to have room
 			r.command()
 		}
-		if r.set.Woke() || len(r.bounds) > 0 {
-			r.hurry(room)
-		}
+		r.drain(room)
 		r.limitRate()
 		r.maybeRotate()
 		switch {
@@ -295,50 +295,7 @@ func (r *run) command() {
 		return
 	}
 	r.waiter.Replace(r.chains.fifo.Fd())
-}
-
-// hurry brings hits on pointer slots and new bindings out at once: a round covers them only when it is that much later.
-func (r *run) hurry(room func() bool) {
-	r.writeBounds()
-	for until := watch.Now() + uint64(inFlight); watch.Now() < until; {
-	}
-	r.pending = watch.Now() - uint64(inFlight)
-	r.drain(room)
-	r.out.flush()
-}
-
-// inFlight is how much earlier than the clock a round claims to be: a hit takes its time before its record is in the
-// ring, and a record that is on its way while the rings are drained must not be older than the round. The way took under
-// 10 us wherever it was seen.
-const inFlight = 20 * time.Microsecond
-
-// drain takes what the rings hold into the stream, with a round record when the rings were emptied and there is
-// something that an earlier round has not covered.
-func (r *run) drain(room func() bool) {
-	for _, src := range r.set.NewSources() {
-		r.out.endChunk()
-		r.writeSource(src)
-	}
-	t := watch.Now() - uint64(inFlight)
-	brought := false
-	whole, err := r.set.Drain(room, func(cpu int, rec []byte) {
-		brought = true
-		r.execed = r.execed || r.set.Execed(rec)
-		r.out.record(cpu, rec)
-	})
-	if err != nil {
-		r.stop(StopError, err)
-	}
-	if whole && (brought || r.pending != 0) {
-		r.out.endRound(t)
-		r.out.flush()
-		if r.pending < t {
-			r.pending = 0
-		}
-	}
-	if brought {
-		r.pending = watch.Now()
-	}
+	r.out.flush() // a refusal has no round to go with
 }
 
 // finish switches the watchpoints off, drains the rest, counts and writes the end.

@@ -36,6 +36,7 @@ type Config struct {
 // Streams are where a session writes.
 type Streams struct {
 	Out    io.Writer                        // the raw stream
+	OutNow func([]byte) (bool, error)       // writes to Out what its reader has room for now, all or nothing; nil if nobody can tell
 	In     *os.File                         // standard input of Command
 	Err    *os.File                         // standard output and error of Command
 	Say    func(format string, args ...any) // a message for the user

@@ -25,6 +25,23 @@ type Stage struct {
 	closing []func()
 }
 
+// WriteNow returns a function that writes to standard output what its reader has room for at this moment: all of it, and
+// done is true, or nothing. So the write cannot block. nil is returned where that cannot be had: where standard output is
+// no pipe, on other systems than Linux, or of another kernel.
+func (s *Stage) WriteNow() func(p []byte) (done bool, err error) {
+	f, ok := s.stdout.(*os.File)
+	if !ok || !canWriteNow(f) {
+		return nil
+	}
+	return func(p []byte) (bool, error) {
+		n, err := writeNow(f, p)
+		if err != nil {
+			_, err = s.Stdout.(*downstream).outcome(0, err)
+		}
+		return n > 0, err
+	}
+}
+
 func newStage(ctx context.Context, cancel context.CancelCauseFunc, stdin io.Reader, stdout, stderr io.Writer,
 	messages *Messages) *Stage {
 	s := &Stage{Messages: messages, ctx: ctx, cancel: cancel, stdin: stdin, stdout: stdout, stderr: stderr}
@@ -99,7 +116,11 @@ type downstream struct {
 }
 
 func (d *downstream) Write(p []byte) (int, error) {
-	n, err := d.w.Write(p)
+	return d.outcome(d.w.Write(p))
+}
+
+// outcome makes of an error of a write what the stage's users know.
+func (d *downstream) outcome(n int, err error) (int, error) {
 	if err == nil {
 		return n, nil
 	}

@@ -85,3 +85,29 @@ func pollGone(fd, stopped int) bool {
 		}
 	}
 }
+
+// canWriteNow tells whether writeNow works for f: only a pipe takes a small write whole or not at all.
+func canWriteNow(f *os.File) (can bool) {
+	control(f, func(fd int) {
+		var st unix.Stat_t
+		can = unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFIFO
+	})
+	return can
+}
+
+// pipeBuf is PIPE_BUF: a write of as much goes into a pipe whole or not at all (pipe(7)).
+const pipeBuf = 4096
+
+// writeNow writes to a pipe without waiting for room: n is the length of b, or 0 if there was none. RWF_NOWAIT asks for
+// that for one write, where O_NONBLOCK would ask for it for all who hold the pipe (pwritev2(2); for pipes since Linux 6.4,
+// before which it is EOPNOTSUPP).
+func writeNow(f *os.File, b []byte) (n int, err error) {
+	if len(b) > pipeBuf {
+		return 0, nil
+	}
+	control(f, func(fd int) { n, err = unix.Pwritev2(fd, [][]byte{b}, -1, unix.RWF_NOWAIT) })
+	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EINTR) {
+		return 0, nil
+	}
+	return n, err
+}

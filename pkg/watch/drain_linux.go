@@ -253,7 +253,9 @@ func (s *Set) Gaps() []Gap {
 // pass delivers a record, or cuts it for the limit.
 func (s *Set) pass(cpu int, rec []byte, emit func(cpu int, rec []byte)) {
 	if slot, ok := s.slotOf(rec); ok {
-		s.woke = s.woke || s.cfg.Slots[slot].Wake
+		if s.cfg.Slots[slot].Wake {
+			s.woke = max(s.woke, s.timeOf(rec))
+		}
 		if !s.limit.take(slot) {
 			return
 		}
@@ -261,11 +263,15 @@ func (s *Set) pass(cpu int, rec []byte, emit func(cpu int, rec []byte)) {
 	emit(cpu, rec)
 }
 
-// Woke reports whether a drain since the last call brought a hit of a slot that wants to be drained at once.
-func (s *Set) Woke() bool {
-	woke := s.woke
-	s.woke = false
-	return woke
+// Woke is the time of the newest hit, of those that drains have brought, of a slot that wants to be drained at once; 0 if
+// there was none.
+func (s *Set) Woke() uint64 { return s.woke }
+
+// timeOf is the time of a sample of a known source.
+func (s *Set) timeOf(rec []byte) uint64 {
+	id, _ := perfabi.PeekID(rec)
+	t, _ := perfabi.PeekTime(rec, s.sources[id].SampleType)
+	return t
 }
 
 // slotOf tells the slot that a sample is a hit of.

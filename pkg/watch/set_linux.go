@@ -38,7 +38,7 @@ type Set struct {
 	born    uint64               // threads of the target that began since
 	execed  uint64               // when the target executed another program, where that has to be known; 0: not yet
 
-	woke      bool
+	woke      uint64 // time of the newest hit of a slot that wakes
 	closed    bool
 	paused    [MaxSlots]bool
 	holes     []Gap
