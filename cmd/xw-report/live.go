@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -60,9 +61,23 @@ func show(r *report.Report, f *flags, s *stage.Stage) error {
 	if err := report.TextReport(&b, r, textOptions(f, s)); err != nil {
 		return err
 	}
+	fit(&b, s.Height())
 	if !s.StdoutIsTerminal() {
 		b.WriteString(strings.Repeat("-", 72) + "\n")
 	}
 	_, err := s.Stdout.Write(b.Bytes())
 	return err
+}
+
+// fit cuts a view to the lines of the terminal, so that its beginning stays in sight; 0 is no limit.
+func fit(b *bytes.Buffer, height int) {
+	if height < 2 {
+		return
+	}
+	lines := bytes.SplitAfter(b.Bytes(), []byte{'\n'})
+	if more := len(lines) - height; more > 0 { // the last one is empty: the cursor is there
+		kept := bytes.Join(lines[:height-2], nil)
+		b.Truncate(len(kept))
+		fmt.Fprintf(b, "(%d lines more)\n", more+1)
+	}
 }

@@ -66,7 +66,7 @@ func liveCommand(name string) Command {
 		}
 	case "terminal":
 		c.Do = func(_ context.Context, s *Stage) error {
-			s.Say("stdout %v %d %v stderr %v", s.StdoutIsTerminal(), s.Width(), s.Color("auto"), s.StderrIsTerminal())
+			s.Say("stdout %v %dx%d %v stderr %v", s.StdoutIsTerminal(), s.Width(), s.Height(), s.Color("auto"), s.StderrIsTerminal())
 			if err := s.BinaryIn("xw-live < FILE"); err != nil {
 				return err
 			}
@@ -356,14 +356,14 @@ func TestTerminals(t *testing.T) {
 		env, stderr string
 		code        int
 	}{
-		{"none", null, null, "TERM=xterm", "xw-live: stdout false 0 false stderr false\n", 0},
-		{"output", null, slave, "TERM=xterm", "xw-live: stdout true 97 true stderr false\n" +
+		{"none", null, null, "TERM=xterm", "xw-live: stdout false 0x0 false stderr false\n", 0},
+		{"output", null, slave, "TERM=xterm", "xw-live: stdout true 97x24 true stderr false\n" +
 			"xw-live: standard output is a terminal, and the stream is binary\nhint: xw-live > FILE\n", 2},
-		{"input", slave, null, "TERM=xterm", "xw-live: stdout false 0 false stderr false\n" +
+		{"input", slave, null, "TERM=xterm", "xw-live: stdout false 0x0 false stderr false\n" +
 			"xw-live: standard input is a terminal, and a stream is expected\nhint: xw-live < FILE\n", 2},
-		{"dumb", slave, slave, "TERM=dumb", "xw-live: stdout true 97 false stderr false\n" +
+		{"dumb", slave, slave, "TERM=dumb", "xw-live: stdout true 97x24 false stderr false\n" +
 			"xw-live: standard input is a terminal, and a stream is expected\nhint: xw-live < FILE\n", 2},
-		{"no colour", slave, slave, "NO_COLOR=1", "xw-live: stdout true 97 false stderr false\n" +
+		{"no colour", slave, slave, "NO_COLOR=1", "xw-live: stdout true 97x24 false stderr false\n" +
 			"xw-live: standard input is a terminal, and a stream is expected\nhint: xw-live < FILE\n", 2},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -47,7 +47,7 @@ func (s *Stage) statusLine(text string) string {
 	var b strings.Builder
 	writePrintable(&b, s.name+": "+text)
 	line := []rune(b.String())
-	if width := terminalWidth(s.stderr); width > 0 && len(line) >= width {
+	if width, _ := terminalSize(s.stderr); width > 0 && len(line) >= width {
 		line = line[:width-1]
 	}
 	return string(line)

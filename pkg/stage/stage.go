@@ -79,7 +79,16 @@ func (s *Stage) StdoutIsTerminal() bool { return isTerminal(s.stdout) }
 func (s *Stage) StderrIsTerminal() bool { return isTerminal(s.stderr) }
 
 // Width is the width of standard output in columns; 0 if it is no terminal or does not know.
-func (s *Stage) Width() int { return terminalWidth(s.stdout) }
+func (s *Stage) Width() int {
+	width, _ := terminalSize(s.stdout)
+	return width
+}
+
+// Height is the height of standard output in lines; 0 if it is no terminal or does not know.
+func (s *Stage) Height() int {
+	_, height := terminalSize(s.stdout)
+	return height
+}
 
 // Color decides whether to write colours to standard output. mode is always, never, or auto: in a terminal, unless
 // NO_COLOR is set or TERM is dumb.

@@ -18,15 +18,14 @@ func isTerminal(f any) bool {
 	return terminal
 }
 
-// terminalWidth is the number of columns of f (ioctl_tty(2), TIOCGWINSZ), 0 if unknown.
-func terminalWidth(f any) int {
-	width := 0
+// terminalSize is the number of columns and lines of f (ioctl_tty(2), TIOCGWINSZ), 0 if unknown.
+func terminalSize(f any) (width, height int) {
 	control(f, func(fd int) {
 		if size, err := unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ); err == nil {
-			width = int(size.Col)
+			width, height = int(size.Col), int(size.Row)
 		}
 	})
-	return width
+	return width, height
 }
 
 // control calls do with the descriptor of f if f is a file. The descriptor stays open meanwhile, and its mode, which

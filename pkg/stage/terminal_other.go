@@ -19,8 +19,8 @@ func isTerminal(f any) bool {
 	return err != nil || !os.SameFile(info, null)
 }
 
-// terminalWidth is the number of columns of f: unknown here.
-func terminalWidth(any) int { return 0 }
+// terminalSize is the number of columns and lines of f: unknown here.
+func terminalSize(any) (width, height int) { return 0, 0 }
 
 // whenReaderGone does nothing here: the next write will tell.
 func whenReaderGone(*os.File, func()) (stop func(), err error) { return func() {}, nil }
