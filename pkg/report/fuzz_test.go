@@ -10,6 +10,17 @@ import (
 	"xw/pkg/wire"
 )
 
+// readAll adds what is left of a stream.
+func readAll(m *Model, r *wire.Reader) {
+	for r.Next() || r.Recover() {
+		if r.Record() != nil {
+			m.Add(r.Record())
+		}
+	}
+	m.Report() // as a live view does
+	m.Finish(r.Err())
+}
+
 // FuzzReport: no stream, however wrong, breaks the model or a renderer, and none is complete without its end.
 func FuzzReport(f *testing.F) {
 	streams, err := filepath.Glob("testdata/*.xw.txt")
@@ -33,16 +44,18 @@ func FuzzReport(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for r.Next() || r.Recover() {
-			if r.Record() != nil {
-				m.Add(r.Record())
-			}
-		}
-		m.Report() // as a live view does
-		m.Finish(r.Err())
+		readAll(m, r)
 		report := m.Report()
 		if report.Complete && !r.Ended() {
 			t.Error("complete without an end")
+		}
+		again := wire.NewReader(bytes.NewReader(stream))
+		again.Next()
+		next := again.Record().(*wire.Header)
+		next.Session.StartNS = m.partEnd()
+		if m.Continue(next) == nil {
+			readAll(m, again)
+			report = m.Report()
 		}
 		var b bytes.Buffer
 		if err := JSON(&b, report); err != nil || !json.Valid(b.Bytes()) {
