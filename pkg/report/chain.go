@@ -25,9 +25,7 @@ type bindings struct {
 
 	blind blindness
 
-	armed    wire.Opt // the present address
-	changed  wire.Opt // time of the last hit that showed another value than stood there before
-	answered bool     // somebody asked for the value
+	armed wire.Opt // the present address
 }
 
 type binding struct {
@@ -88,10 +86,10 @@ func (w *watch) bound(r *wire.Bound) {
 		if e.start == r.Start && e.bound == r.Time { // said again at the beginning of another file
 			return
 		}
-		b.answered = true // to a read
-		if !w.slots[0].value.OK {
+		if !w.slots[0].value.OK { // the answer to a read
 			w.slots[0].value, w.slots[0].since = r.Value, r.Time
 		}
+		w.asked(r)
 		return
 	} else {
 		e.addr, e.value, e.start, e.bound, e.errno, e.known = r.Addr, r.Value, r.Start, r.Time, r.Errno, true
@@ -104,6 +102,7 @@ func (w *watch) bound(r *wire.Bound) {
 	if r.Errno == 0 {
 		w.slots[0].value = r.Value
 	}
+	w.moved(r)
 }
 
 // fold counts a binding that is one too many.
@@ -120,6 +119,7 @@ func (b *bindings) fold(r *wire.Bound) {
 // arm ends the blind interval that r answers, or begins one if the kernel refused the address.
 func (b *bindings) arm(r *wire.Bound) {
 	if r.Errno != 0 {
+		b.armed = wire.Opt{}
 		b.lose(r.Start, "")
 		b.pending = max(b.pending, r.Generation)
 		return
@@ -178,7 +178,7 @@ func (w *watch) meanwhile(r *wire.Rebind, e *binding) string {
 	case p.time != r.CauseTime || !p.child.OK || !e.value.OK || !p.pointer.OK || p.pointer.V+uint64(w.Offset) != r.New.V:
 		return ""
 	case p.child == e.value:
-		return "no net change while blind"
+		return noNetChange
 	}
 	return fmt.Sprintf("%s stood there when the pointer was written, and %s when the watch was armed", Hex(p.child), Hex(e.value))
 }
@@ -191,32 +191,51 @@ type interval struct {
 
 // blindness sums the blind intervals of a watch. Those that overlap are one.
 type blindness struct {
-	list    []interval // ascending; the first MaxEntries
-	more    uint64
+	start   uint64     // of the session: what was before does not count
+	list    []interval // ascending and apart; the first MaxEntries and the last
+	more    uint64     // that are not in list
 	total   uint64
 	longest uint64
 }
 
 func (b *blindness) add(v interval) {
+	v.from = max(v.from, b.start)
 	if v.to < v.from {
+		if v.to < b.start {
+			return
+		}
 		v.to = v.from
 	}
-	for i := len(b.list) - 1; i >= 0 && b.list[i].to >= v.from; i-- {
-		e := &b.list[i]
-		if e.from > v.to {
-			continue
-		}
+	end := len(b.list) // of those that begin before v ends
+	for end > 0 && b.list[end-1].from > v.to {
+		end--
+	}
+	first := end // of those that overlap it
+	for ; first > 0 && b.list[first-1].to >= v.from; first-- {
+		v = v.join(b.list[first-1])
+	}
+	for _, e := range b.list[first:end] {
 		b.total -= e.to - e.from
-		e.from, e.to, e.detail = min(e.from, v.from), max(e.to, v.to), cmp.Or(e.detail, v.detail)
-		b.total += e.to - e.from
-		b.longest = max(b.longest, e.to-e.from)
-		return
 	}
 	b.total += v.to - v.from
 	b.longest = max(b.longest, v.to-v.from)
-	if len(b.list) >= MaxEntries {
+	if first == end && len(b.list) > MaxEntries {
 		b.more++
-		return
+		first, end = len(b.list)-1, len(b.list)
 	}
-	b.list = append(b.list, v)
+	b.list = slices.Replace(b.list, first, end, v)
+}
+
+// noNetChange is what can be said of a blind interval at both ends of which the same bytes stood there.
+const noNetChange = "no net change while blind"
+
+// join makes one of two intervals that overlap. That nothing changed in one says nothing of the other.
+func (v interval) join(o interval) interval {
+	same := v.from == o.from && v.to == o.to
+	for _, e := range []*interval{&v, &o} {
+		if !same && e.detail == noNetChange {
+			e.detail = ""
+		}
+	}
+	return interval{from: min(v.from, o.from), to: max(v.to, o.to), detail: cmp.Or(o.detail, v.detail)}
 }

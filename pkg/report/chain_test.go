@@ -1,6 +1,8 @@
 package report
 
 import (
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"xw/pkg/wire"
@@ -30,6 +32,11 @@ func leafHit(time, generation, addr uint64) *wire.Sample {
 
 func rebound(time, generation, addr uint64) *wire.Bound {
 	return &wire.Bound{Time: time, Start: time - 5, Watch: 1, Generation: generation, Addr: wire.Some(addr)}
+}
+
+// readAnswer is the answer to a reading of the pointer, which took 20.
+func readAnswer(time, value uint64) *wire.Bound {
+	return &wire.Bound{Time: time, Start: time - 20, Watch: 0, Generation: 1, Addr: wire.Some(0x100), Value: wire.Some(value)}
 }
 
 func rebinding(cause, generation, addr uint64) *wire.Rebind {
@@ -81,6 +88,26 @@ func TestBlindTime(t *testing.T) {
 			records: []wire.Record{&wire.Sample{Time: 100, Generation: 1, Addr: 0x100}}},
 		{name: "xw-rebind gave up", blind: 800, longest: 800, gaps: 1,
 			records: []wire.Record{&wire.Gap{Reason: gapBlind, Watch: wire.Some(1), From: wire.Some(200), Detail: "no answer"}}},
+		{name: "away and back, and nobody moved it", blind: 200, longest: 200, gaps: 1,
+			records: []wire.Record{pointerHit(100, 0x6000), pointerHit(300, 0x5000)}},
+		{name: "away, null and away again", blind: 700, longest: 500, gaps: 2,
+			records: []wire.Record{pointerHit(100, 0x6000), pointerHit(300, 0), pointerHit(500, 0x6000)}},
+		{name: "moved to where the pointer was before", rebinds: 1, blind: 900, longest: 900, gaps: 1,
+			records: []wire.Record{pointerHit(100, 0x6000), pointerHit(120, 0x7000), rebound(150, 2, 0x6010), rebinding(100, 2, 0x6010)}},
+		{name: "the leaf is misaligned", blind: 300, longest: 300, gaps: 1,
+			records: []wire.Record{pointerHit(100, 0x6002), &wire.Bound{Time: 150, Start: 145, Watch: 1, Generation: 2},
+				&wire.Rebind{Time: 150, Watch: 1, Generation: 2, CauseTime: 100}, pointerHit(400, 0)}},
+		{name: "no address of a process",
+			records: []wire.Record{pointerHit(100, 1<<47), pointerHit(200, ^uint64(0)-15)}},
+		{name: "the value is asked for", blind: 100, longest: 100, gaps: 1,
+			records: []wire.Record{&wire.Sample{Time: 100, Generation: 1, Addr: 0x100}, readAnswer(150, 0x6000), rebound(200, 2, 0x6010)}},
+		{name: "the value is asked for and is what it was",
+			records: []wire.Record{&wire.Sample{Time: 100, Generation: 1, Addr: 0x100}, readAnswer(150, 0x5000)}},
+		{name: "asked for once, and not again", blind: 700, longest: 700, gaps: 1,
+			records: []wire.Record{&wire.Sample{Time: 100, Generation: 1, Addr: 0x100}, readAnswer(150, 0x5000),
+				&wire.Sample{Time: 300, Generation: 1, Addr: 0x100}}},
+		{name: "a store during the reading", blind: 820, longest: 820, gaps: 1,
+			records: []wire.Record{pointerHit(180, 0x6000), readAnswer(190, 0x5000)}},
 		{name: "told of twice", rebinds: 1, blind: 60, longest: 60, gaps: 1,
 			records: []wire.Record{pointerHit(100, 0x6000), rebinding(100, 2, 0x6010), rebound(150, 2, 0x6010),
 				&wire.Gap{Reason: gapBlind, Watch: wire.Some(1), From: wire.Some(90), To: wire.Some(150), Detail: "no net change while blind"}}},
@@ -132,6 +159,118 @@ func TestMeanwhile(t *testing.T) {
 	}
 }
 
+// TestHeaderMoves: while a header leads elsewhere, everything below it is blind.
+func TestHeaderMoves(t *testing.T) {
+	header := func(time, value uint64) *wire.Sample {
+		return &wire.Sample{Time: time, Generation: 1, Addr: 0x100, Value: wire.Some(value)}
+	}
+	pointer := func(time, addr, value uint64) *wire.Sample {
+		return &wire.Sample{Time: time, Watch: 1, Addr: addr, Value: wire.Some(value)}
+	}
+	bound := func(watch uint32, time, generation, addr, value uint64) *wire.Bound {
+		return &wire.Bound{Time: time, Start: time - 5, Watch: watch, Generation: generation, Addr: wire.Some(addr), Value: wire.Some(value)}
+	}
+	for _, test := range []struct {
+		name          string
+		records       []wire.Record
+		pointer, leaf []interval
+	}{
+		{name: "followed", pointer: []interval{{from: 100, to: 120}}, leaf: []interval{{from: 100, to: 150}},
+			records: []wire.Record{header(100, 0x3000), bound(1, 120, 2, 0x3008, 0x6000), bound(2, 150, 2, 0x6010, 0)}},
+		{name: "followed by the pointer only", pointer: []interval{{from: 100, to: 120}}, leaf: []interval{{100, 1000, leftBehind}},
+			records: []wire.Record{header(100, 0x3000), bound(1, 120, 2, 0x3008, 0x6000)}},
+		{name: "the same leaf below another header", pointer: []interval{{from: 100, to: 120}}, leaf: []interval{{from: 100, to: 120}},
+			records: []wire.Record{header(100, 0x3000), bound(1, 120, 2, 0x3008, 0x5000)}},
+		{name: "not followed", pointer: []interval{{100, 1000, leftBehind}}, leaf: []interval{{100, 1000, leftBehind}},
+			records: []wire.Record{header(100, 0x3000), pointer(200, 0x2008, 0x5000)}},
+		{name: "the pointer is written before it is known to have moved", pointer: []interval{{from: 100, to: 120}}, leaf: []interval{{from: 100, to: 150}},
+			records: []wire.Record{header(100, 0x3000), pointer(118, 0x3008, 0x6000), bound(1, 120, 2, 0x3008, 0x5500), bound(2, 150, 2, 0x6010, 0)}},
+		{name: "a late hit of the old place", pointer: []interval{{from: 100, to: 120}}, leaf: []interval{{from: 100, to: 150}},
+			records: []wire.Record{header(100, 0x3000), pointer(110, 0x2008, 0x7000), bound(1, 120, 2, 0x3008, 0x6000), bound(2, 150, 2, 0x6010, 0)}},
+		{name: "the new pointer cannot be read", pointer: []interval{{from: 100, to: 120}}, leaf: []interval{{100, 1000, unreadable}},
+			records: []wire.Record{header(100, 0x3000), &wire.Bound{Time: 120, Start: 115, Watch: 1, Generation: 2, Addr: wire.Some(0x3008)}}},
+		{name: "null at the top",
+			records: []wire.Record{header(100, 0), &wire.Bound{Time: 120, Start: 115, Watch: 1, Generation: 2}}},
+	} {
+		m := newModel(t, func(s *wire.Session) {
+			s.Watches = []wire.Watch{
+				{ID: 0, Access: "w", Len: 8, Role: "header", Chain: wire.Some(0), Slots: []wire.Slot{{Addr: 0x100, Len: 8}}},
+				{ID: 1, Access: "w", Len: 8, Role: "pointer", Chain: wire.Some(0), Parent: wire.Some(0), Offset: 8, Slots: []wire.Slot{{Addr: 0x2008, Len: 8}}},
+				{ID: 2, Access: "w", Len: 4, Role: "leaf", Chain: wire.Some(0), Parent: wire.Some(1), Offset: 16, Slots: []wire.Slot{{Addr: 0x5010, Len: 4}}},
+			}
+		})
+		m.Add(bound(0, 11, 1, 0x100, 0x2000))
+		m.Add(bound(1, 12, 1, 0x2008, 0x5000))
+		m.Add(bound(2, 13, 1, 0x5010, 0))
+		for _, rec := range test.records {
+			m.Add(rec)
+		}
+		r := endChain(m)
+		want := []Gap{}
+		for i, list := range [][]interval{test.pointer, test.leaf} {
+			for _, v := range list {
+				want = append(want, Gap{Kind: gapBlind, Watch: num(uint64(i + 1)), FromNS: num(v.from), ToNS: num(v.to), Detail: Text(v.detail)})
+			}
+		}
+		if !slices.Equal(r.Gaps, want) {
+			t.Errorf("%s: gaps %+v, want %+v", test.name, r.Gaps, want)
+		}
+	}
+}
+
+// TestBlindness adds intervals in any order and compares with counting every moment.
+func TestBlindness(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		b := blindness{start: 5}
+		var dark [40]bool
+		for range random.IntN(6) {
+			from := random.Uint64N(30)
+			v := interval{from: from, to: from + 1 + random.Uint64N(9)}
+			b.add(v)
+			for i := max(from, 5); i < v.to; i++ {
+				dark[i] = true
+			}
+		}
+		var total, shown uint64
+		for _, d := range dark {
+			if d {
+				total++
+			}
+		}
+		for i, v := range b.list {
+			shown += v.to - v.from
+			if v.from > v.to || i > 0 && b.list[i-1].to >= v.from {
+				t.Fatalf("intervals %v", b.list)
+			}
+		}
+		if b.total != total || shown != total {
+			t.Fatalf("%v: total %d, want %d", b.list, b.total, total)
+		}
+	}
+}
+
+// TestJoined: what is said of an interval is not said of a longer one.
+func TestJoined(t *testing.T) {
+	for _, test := range []struct {
+		first, second interval
+		want          string
+	}{
+		{interval{10, 20, ""}, interval{10, 20, noNetChange}, noNetChange},
+		{interval{10, 20, noNetChange}, interval{10, 20, noNetChange}, noNetChange},
+		{interval{10, 20, noNetChange}, interval{15, 30, noNetChange}, ""},
+		{interval{10, 20, leftBehind}, interval{15, 30, noNetChange}, leftBehind},
+		{interval{10, 20, ""}, interval{5, 15, unasked}, unasked},
+	} {
+		var b blindness
+		b.add(test.first)
+		b.add(test.second)
+		if len(b.list) != 1 || b.list[0].detail != test.want {
+			t.Errorf("%v and %v: %v", test.first, test.second, b.list)
+		}
+	}
+}
+
 // TestBindings moves a leaf between two addresses, 40 times, with 5 hits on each.
 func TestBindings(t *testing.T) {
 	m := chainModel(t)
@@ -162,6 +301,7 @@ func TestBindings(t *testing.T) {
 func TestManyBindingsAreFolded(t *testing.T) {
 	m := chainModel(t)
 	for g := uint64(2); g <= MaxEntries+100; g++ {
+		m.Add(pointerHit(20*g, 0x100*g-16))
 		m.Add(rebinding(20*g, g, 0x100*g))
 		m.Add(rebound(20*g+6, g, 0x100*g))
 		m.Add(leafHit(20*g+10, g, 0x100*g))
@@ -176,7 +316,7 @@ func TestManyBindingsAreFolded(t *testing.T) {
 	for _, b := range c.Bindings {
 		sum += b.Hits
 	}
-	if sum != MaxEntries+99 {
+	if sum != 2*(MaxEntries+99) { // of the pointer and the leaf
 		t.Errorf("%d hits in bindings", sum)
 	}
 }

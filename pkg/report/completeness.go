@@ -117,44 +117,30 @@ func (m *Model) blindGaps(w *watch) []Gap {
 	return gaps
 }
 
-// blindSpans returns the blind intervals of a level, the one that is still open included.
+// blindSpans returns the blind intervals of a level, those that are still open included.
 func (m *Model) blindSpans(w *watch) ([]interval, uint64) {
-	b := w.bind.blind
-	b.list = slices.Clone(b.list)
-	if open, ok := m.openBlind(w); ok {
-		b.add(open)
-	}
-	return b.list, b.more
+	b := m.blindness(w)
+	n := min(len(b.list), MaxEntries)
+	return b.list[:n], b.more + uint64(len(b.list)-n)
 }
 
 // blindTime sums them.
 func (m *Model) blindTime(w *watch) (total, longest uint64) {
-	b := w.bind.blind
-	b.list = slices.Clone(b.list)
-	if open, ok := m.openBlind(w); ok {
-		b.add(open)
-	}
+	b := m.blindness(w)
 	return b.total, b.longest
 }
 
-// openBlind is the interval at the end in which a level is not armed where the pointer points: a re-binding was not
-// answered or was refused, or none was asked for although the pointer above changed.
-func (m *Model) openBlind(w *watch) (interval, bool) {
-	end := m.until()
+func (m *Model) blindness(w *watch) blindness {
+	b := w.bind.blind
+	b.list = slices.Clone(b.list)
 	if w.bind.since.OK {
-		reason := cmp.Or(w.bind.reason, "the watch was not moved to where the pointer points")
-		return interval{from: w.bind.since.V, to: end, detail: reason}, true
+		b.add(interval{from: w.bind.since.V, to: m.until(),
+			detail: cmp.Or(w.bind.reason, "the watch was not moved to where the pointer points")})
 	}
-	parent := w.parent
-	if !m.done || parent == nil {
-		return interval{}, false
+	if w.stray.open {
+		b.add(interval{from: w.stray.since, to: m.until(), detail: w.stray.reason})
 	}
-	if value := parent.slots[0].value; value.OK {
-		stale := parent.bind.changed.OK && w.bind.armed.OK && w.bind.armed.V != value.V+uint64(w.Offset)
-		return interval{from: parent.bind.changed.V, to: end, detail: "the pointer changed and the watch was not moved"}, stale
-	}
-	unasked := parent.hits > 0 && !parent.bind.answered && w.bind.rebinds == 0
-	return interval{from: parent.first.V, to: end, detail: "the pointer was written, and nothing asked for its value"}, unasked
+	return b
 }
 
 // until is when watching ended, as far as is known.

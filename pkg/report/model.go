@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -68,9 +69,11 @@ func New(h *wire.Header, opts Options) (*Model, error) {
 	for i := range h.Session.Watches {
 		m.watches = append(m.watches, newWatch(&m.session.Watches[i], uint64(i)))
 	}
-	for _, w := range m.watches {
-		if w.Parent.OK && w.Parent.V < uint64(len(m.watches)) {
+	for i, w := range m.watches {
+		w.bits, w.bind.blind.start = cmp.Or(h.Session.Target.Bits, 64), h.Session.StartNS
+		if w.Parent.OK && w.Parent.V < uint64(i) { // levels follow each other
 			w.parent = m.watches[w.Parent.V]
+			w.parent.child = w
 		}
 	}
 	for _, n := range h.Session.Notes {

@@ -30,7 +30,13 @@ type watch struct {
 	before    before
 	bind      bindings
 	parent    *watch  // whose value this one hangs on; nil for none
+	child     *watch  // the level below
 	pointed   pointed // for the parent of a leaf
+	begun     bool    // it is known where the level was armed first
+	lead      lead    // of a level that has a child
+	early     lead    // of the address where it is going to be armed
+	stray     stray
+	bits      uint64 // of a pointer
 	handoffs  handoffs
 	irregular uint64 // hits whose registers did not have the announced form
 	epoch     uint64 // how often hits went missing
@@ -131,6 +137,7 @@ func (w *watch) hit(s *wire.Sample, t *thread, regs *regLayout) {
 	if w.Chain.OK {
 		w.bind.hit(s)
 		w.pointed = pointed{time: s.Time, pointer: s.Value, child: s.Child}
+		w.leads(s)
 	}
 }
 
@@ -180,8 +187,6 @@ func (w *watch) takeValue(s *wire.Sample, st *site, slot int, a *access) {
 		st.silent.compared++
 		if old.V == s.Value.V {
 			st.silent.same++
-		} else {
-			w.bind.changed = wire.Some(s.Time)
 		}
 	}
 }
