@@ -4,7 +4,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-${CC:-cc} -g -O1 -pthread -o bin/sample examples/sample.c
+${CC:-cc} -g -O1 -pthread -fdebug-prefix-map="$PWD=xw" -o bin/sample examples/sample.c
 ready=$(mktemp)
 bin/sample 60 >"$ready" &
 pid=$!

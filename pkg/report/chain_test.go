@@ -46,7 +46,7 @@ func rebinding(cause, generation, addr uint64) *wire.Rebind {
 // endChain ends the session at 1000 with the counts that hits make complete.
 func endChain(m *Model) *Report {
 	for i, w := range m.watches {
-		m.Add(&wire.Counts{Time: 1000, Watch: uint32(i), Counted: w.hits})
+		m.Add(&wire.Counts{Time: 1000, Watch: uint32(i), Counted: w.hits - w.past.Counted})
 	}
 	m.Add(&wire.End{Info: wire.EndInfo{EndNS: 1000}})
 	m.Finish(nil)

@@ -36,8 +36,7 @@ func (m *Model) countGaps(w *watch) []Gap {
 	c := &w.counts
 	if !w.counted() {
 		if m.end != nil && !w.hasCounts {
-			gaps = append(gaps, Gap{Kind: gapCountMismatch, Watch: num(w.id),
-				Detail: "the stream has no counts of this watch to compare with"})
+			gaps = append(gaps, uncounted(w))
 		}
 		return gaps
 	}
@@ -51,6 +50,11 @@ func (m *Model) countGaps(w *watch) []Gap {
 			Detail: Text(mismatch(w))})
 	}
 	return gaps
+}
+
+// uncounted is the gap of a watch whose totals a stream does not tell.
+func uncounted(w *watch) Gap {
+	return Gap{Kind: gapCountMismatch, Watch: num(w.id), Detail: "the stream has no counts of this watch to compare with"}
 }
 
 func distance(a, b uint64) uint64 { return max(a, b) - min(a, b) }

@@ -89,6 +89,9 @@ func (m *Model) Continue(h *wire.Header) error {
 		m.endThrottle(end)
 	}
 	for _, w := range m.watches {
+		if m.end != nil && !w.hasCounts {
+			m.gaps.add(uncounted(w))
+		}
 		w.nextPart(rotated, start == end)
 	}
 	for _, n := range h.Session.Notes {
