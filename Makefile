@@ -8,9 +8,10 @@ TESTFLAGS ?=
 COMMANDS = xw-open xw-decode xw-rebind xw-report
 
 # Debian packages: compilers and libraries of all the kinds of programs that are watched, programs to watch, the tools
-# that xw is measured against, and what the example filters are written in.
-DEBS = gcc g++ gcc-multilib musl-tools libc6-dev binutils elfutils \
-	redis-server sqlite3 \
+# that xw is measured against, and what the example filters are written in. Rust programs are tested where there is a
+# rustc, which Debian 12 has too old.
+DEBS = gcc g++ gcc-multilib musl-tools libc6-dev binutils dwz \
+	redis-server nginx sqlite3 \
 	linux-perf bpftrace gdb \
 	python3 python3-msgpack
 
