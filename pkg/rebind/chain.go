@@ -66,10 +66,9 @@ func (c *chain) announced() bool {
 func (c *chain) pointerMask() uint64 { return ^uint64(0) >> (64 - c.bits) }
 
 // place returns where level j is when the slot above it holds pointer; absent where nothing can be armed: the pointer
-// is null or no user address, or the place is misaligned. User addresses end at 2^47 (TASK_SIZE_MAX): beyond it Linux
-// maps nothing unless a process asks for it on a CPU with five levels of page tables.
+// is null or no user address, or the place is misaligned.
 func (c *chain) place(j int, pointer uint64) wire.Opt {
-	limit := uint64(1) << min(c.bits, 47)
+	limit := wire.UserEnd(c.bits)
 	l := &c.levels[j]
 	addr := pointer + uint64(l.offset)
 	if pointer == 0 || pointer >= limit || addr == 0 || addr >= limit || addr%l.length != 0 {
@@ -164,7 +163,7 @@ func (c *chain) nowhere() uint64 {
 		case c.pointee(j).OK || !held.value.OK:
 			return c.trouble.since
 		default:
-			return held.until
+			return held.since
 		}
 	}
 	return 0

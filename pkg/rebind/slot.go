@@ -11,6 +11,7 @@ type observation struct {
 	value   wire.Opt // absent: of a store, not known; of a reading, the slot could not be read
 	at      uint64   // ns: the store's sample, or before the reading
 	until   uint64   // ns: at, or after the reading
+	since   uint64   // ns: from when on it surely held it
 	reading bool     // xw-open read it; else a store was sampled
 	cpu     uint32   // of the store
 }
@@ -101,6 +102,9 @@ func (c *chain) learn(j int, o observation) {
 	since := o.at
 	if s.doubt.open {
 		since = min(since, s.doubt.since)
+	}
+	if o.since = o.until; o.reading && s.doubt.open && s.doubt.hits == 1 && s.doubt.last <= o.at {
+		o.since = s.doubt.last // it is what the one store left
 	}
 	s.held, s.known = o, true
 	switch {

@@ -120,7 +120,7 @@ func (w *world) place(j int) wire.Opt {
 	addr := uint64(root)
 	for _, offset := range w.offsets[:j] {
 		pointer := w.memory[addr]
-		if pointer == 0 || pointer%8 != 0 || pointer >= 1<<47 {
+		if pointer == 0 || pointer%8 != 0 || pointer >= wire.UserEnd(64) {
 			return wire.Opt{}
 		}
 		addr = pointer + offset

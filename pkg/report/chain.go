@@ -193,9 +193,15 @@ type interval struct {
 type blindness struct {
 	start   uint64     // of the session: what was before does not count
 	list    []interval // ascending and apart; the first MaxEntries and the last
-	more    uint64     // that are not in list
-	total   uint64
+	dropped dropped    // that are not in list
+	total   uint64     // a ceiling, where one overlaps some of those that were dropped
 	longest uint64
+}
+
+// dropped are intervals of which only the sum is kept.
+type dropped struct {
+	n, total uint64
+	from, to uint64 // of all
 }
 
 func (b *blindness) add(v interval) {
@@ -205,6 +211,10 @@ func (b *blindness) add(v interval) {
 			return
 		}
 		v.to = v.from
+	}
+	if d := &b.dropped; d.n > 0 && v.from <= d.from && v.to >= d.to {
+		b.total -= d.total
+		*d = dropped{}
 	}
 	end := len(b.list) // of those that begin before v ends
 	for end > 0 && b.list[end-1].from > v.to {
@@ -219,11 +229,18 @@ func (b *blindness) add(v interval) {
 	}
 	b.total += v.to - v.from
 	b.longest = max(b.longest, v.to-v.from)
-	if first == end && len(b.list) > MaxEntries {
-		b.more++
-		first, end = len(b.list)-1, len(b.list)
+	if n := len(b.list); first == end && n > MaxEntries {
+		b.dropped.add(b.list[n-1])
+		first, end = n-1, n
 	}
 	b.list = slices.Replace(b.list, first, end, v)
+}
+
+func (d *dropped) add(v interval) {
+	if d.n == 0 {
+		d.from = v.from
+	}
+	d.n, d.total, d.from, d.to = d.n+1, d.total+v.to-v.from, min(d.from, v.from), max(d.to, v.to)
 }
 
 // noNetChange is what can be said of a blind interval at both ends of which the same bytes stood there.

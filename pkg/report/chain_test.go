@@ -250,6 +250,21 @@ func TestBlindness(t *testing.T) {
 	}
 }
 
+// TestBlindnessBeyondTheLimit: an interval that covers all others takes the place of those that were not kept, too.
+func TestBlindnessBeyondTheLimit(t *testing.T) {
+	var b blindness
+	for i := range uint64(2 * MaxEntries) {
+		b.add(interval{from: 10 * i, to: 10*i + 4})
+	}
+	if len(b.list) != MaxEntries+1 || b.dropped.n != MaxEntries-1 || b.total != 4*2*MaxEntries || b.longest != 4 {
+		t.Errorf("%d kept, %d dropped, %d in all, %d at the longest", len(b.list), b.dropped.n, b.total, b.longest)
+	}
+	b.add(interval{from: 5, to: 30 * MaxEntries})
+	if len(b.list) != 2 || b.dropped.n != 0 || b.total != 30*MaxEntries-5+4 {
+		t.Errorf("%v, %d dropped, %d in all", b.list, b.dropped.n, b.total)
+	}
+}
+
 // TestJoined: what is said of an interval is not said of a longer one.
 func TestJoined(t *testing.T) {
 	for _, test := range []struct {

@@ -125,7 +125,7 @@ func (m *Model) blindGaps(w *watch) []Gap {
 func (m *Model) blindSpans(w *watch) ([]interval, uint64) {
 	b := m.blindness(w)
 	n := min(len(b.list), MaxEntries)
-	return b.list[:n], b.more + uint64(len(b.list)-n)
+	return b.list[:n], b.dropped.n + uint64(len(b.list)-n)
 }
 
 // blindTime sums them.

@@ -112,7 +112,7 @@ func (w *watch) astray() (since uint64, reason string, doubt bool) {
 		return l.since, unreadable, false
 	default:
 		addr := l.value.V + uint64(w.Offset)
-		if limit := uint64(1) << min(w.bits, 47); l.value.V == 0 || l.value.V >= limit || addr == 0 || addr >= limit {
+		if limit := wire.UserEnd(w.bits); l.value.V == 0 || l.value.V >= limit || addr == 0 || addr >= limit {
 			return 0, "", false // no address of a process: nothing can be written there
 		}
 		if w.Len > 0 && addr%w.Len != 0 {

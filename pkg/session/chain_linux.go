@@ -122,10 +122,7 @@ func (r *run) childAddr(w *wire.Watch) wire.Opt {
 
 // addressFault says why nothing can be armed at an address; "" if it can.
 func (r *run) addressFault(addr, length uint64) string {
-	limit := uint64(1) << 47 // TASK_SIZE_MAX without a mapping beyond it
-	if r.proc.Bits() == 32 {
-		limit = 1 << 32
-	}
+	limit := wire.UserEnd(uint64(r.proc.Bits()))
 	switch {
 	case addr == 0:
 		return "null address"

@@ -86,6 +86,15 @@ type Target struct {
 	NSID uint64   `msgpack:"ns_pid" json:"ns_pid"` // pid in the target's innermost pid namespace
 }
 
+// UserEnd is one past the highest address that a process with pointers of so many bits can have: TASK_SIZE_MAX of
+// arch/x86/include/asm/page_64_types.h, without the mappings beyond it that five levels of page tables allow.
+func UserEnd(bits uint64) uint64 {
+	if bits == 32 {
+		return 1 << 32
+	}
+	return 1<<47 - 4096
+}
+
 // Watch is one thing to watch; its index in Session.Watches is its id in every record.
 type Watch struct {
 	ID     uint64 `msgpack:"id" json:"id"`
