@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -277,30 +278,40 @@ type eventLog struct {
 	events  []wire.Record
 	bytes   bytes.Buffer
 	err     error
-	session wire.Session
-	done    chan struct{} // closed at the end of the stream
+	count   map[uint32]int         // hits by watch
+	current map[uint32]*wire.Bound // newest binding by watch
+	done    chan struct{}          // closed at the end of the stream
 }
 
 // readEvents reads a stream to its end.
 func readEvents(f *os.File) *eventLog {
-	l := &eventLog{done: make(chan struct{})}
+	l := &eventLog{count: map[uint32]int{}, current: map[uint32]*wire.Bound{}, done: make(chan struct{})}
 	go func() {
 		defer close(l.done)
 		r := wire.NewReader(io.TeeReader(f, l))
 		for r.Next() {
 			rec, err := wire.Clone(r.Record())
-			l.mu.Lock()
-			if header, ok := rec.(*wire.Header); ok {
-				l.session = header.Session
-			}
-			l.events, l.err = append(l.events, rec), err
-			l.mu.Unlock()
+			l.add(rec, err)
 		}
 		l.mu.Lock()
-		l.err = r.Err()
-		l.mu.Unlock()
+		defer l.mu.Unlock()
+		l.err = cmp.Or(l.err, r.Err())
 	}()
 	return l
+}
+
+func (l *eventLog) add(rec wire.Record, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.events, l.err = append(l.events, rec), cmp.Or(l.err, err)
+	switch r := rec.(type) {
+	case *wire.Sample:
+		l.count[r.Watch]++
+	case *wire.Bound:
+		if b := l.current[r.Watch]; b == nil || r.Generation >= b.Generation {
+			l.current[r.Watch] = r
+		}
+	}
 }
 
 // Write keeps the bytes of the stream.
@@ -310,24 +321,20 @@ func (l *eventLog) Write(b []byte) (int, error) {
 	return l.bytes.Write(b)
 }
 
-// find returns the first event from index on that fits, and the index behind it.
-func find[T wire.Record](l *eventLog, from int, fits func(T) bool) (found T, next int, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for i := from; i < len(l.events); i++ {
-		if r, is := l.events[i].(T); is && fits(r) {
-			return r, i + 1, true
-		}
-	}
-	return found, from, false
-}
-
 // await waits for an event.
 func await[T wire.Record](t testing.TB, l *eventLog, what string, fits func(T) bool) (found T) {
 	t.Helper()
-	eventually(t, what, func() (ok bool) {
-		found, _, ok = find(l, 0, fits)
-		return ok
+	next := 0
+	eventually(t, what, func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for ; next < len(l.events); next++ {
+			if r, is := l.events[next].(T); is && fits(r) {
+				found = r
+				return true
+			}
+		}
+		return false
 	})
 	return found
 }
@@ -348,6 +355,17 @@ func (p *pipeline) unbound(watch uint32, since uint64) *wire.Bound {
 	})
 }
 
+// settled waits until the newest binding of a watch is at an address.
+func (p *pipeline) settled(watch uint32, addr uint64) {
+	p.t.Helper()
+	eventually(p.t, fmt.Sprintf("watch %d stays at %#x", watch, addr), func() bool {
+		p.log.mu.Lock()
+		defer p.log.mu.Unlock()
+		b := p.log.current[watch]
+		return b != nil && b.Addr == wire.Some(addr)
+	})
+}
+
 // refused waits for the record of a refused command.
 func (p *pipeline) refused(reason string) {
 	p.t.Helper()
@@ -360,13 +378,7 @@ func (p *pipeline) hits(watch uint32, n int) {
 	eventually(p.t, fmt.Sprintf("%d hits of watch %d", n, watch), func() bool {
 		p.log.mu.Lock()
 		defer p.log.mu.Unlock()
-		have := 0
-		for _, e := range p.log.events {
-			if s, ok := e.(*wire.Sample); ok && s.Watch == watch {
-				have++
-			}
-		}
-		return have >= n
+		return p.log.count[watch] >= n
 	})
 }
 

@@ -81,6 +81,11 @@ static u64 on(struct worker *w, u64 *a)
 		for (; !w->halt; n++) AT(uint32_t, AT(uintptr_t, a[0]) + a[1]) += 1;
 	else if (!strcmp(w->op, "flip"))         /* address value value: stores them by turns */
 		for (; !w->halt; n++) AT(uintptr_t, a[0]) = a[1 + n % 2];
+	else {                                   /* timed: address value time: stores a pointer then */
+		while (now() < a[2]) {}
+		w->from = now();
+		AT(uintptr_t, a[0]) = a[1];
+	}
 	return n;
 }
 
@@ -114,7 +119,7 @@ static void once(struct worker *w, u64 *a)
 	}
 }
 
-static int goes_on(const char *op) { return !strcmp(op, "hammer") || !strcmp(op, "chase") || !strcmp(op, "flip"); }
+static int goes_on(const char *op) { return !strcmp(op, "hammer") || !strcmp(op, "chase") || !strcmp(op, "flip") || !strcmp(op, "timed"); }
 
 static void *work(void *arg)
 {
