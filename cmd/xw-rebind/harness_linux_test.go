@@ -290,14 +290,23 @@ func readEvents(f *os.File) *eventLog {
 		defer close(l.done)
 		r := wire.NewReader(io.TeeReader(f, l))
 		for r.Next() {
-			rec, err := wire.Clone(r.Record())
-			l.add(rec, err)
+			l.add(kept(r.Record()))
 		}
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.err = cmp.Or(l.err, r.Err())
 	}()
 	return l
+}
+
+// kept copies a record; of a sample, of which there may be many, without its registers.
+func kept(rec wire.Record) (wire.Record, error) {
+	if s, ok := rec.(*wire.Sample); ok {
+		c := *s
+		c.Regs, c.Callchain = nil, nil
+		return &c, nil
+	}
+	return wire.Clone(rec)
 }
 
 func (l *eventLog) add(rec wire.Record, err error) {
@@ -358,12 +367,30 @@ func (p *pipeline) unbound(watch uint32, since uint64) *wire.Bound {
 // settled waits until the newest binding of a watch is at an address.
 func (p *pipeline) settled(watch uint32, addr uint64) {
 	p.t.Helper()
-	eventually(p.t, fmt.Sprintf("watch %d stays at %#x", watch, addr), func() bool {
-		p.log.mu.Lock()
-		defer p.log.mu.Unlock()
-		b := p.log.current[watch]
+	eventually(p.t, fmt.Sprintf("watch %d is at %#x", watch, addr), func() bool {
+		b := p.binding(watch)
 		return b != nil && b.Addr == wire.Some(addr)
 	})
+}
+
+// stays waits until a watch has been at an address for a while.
+func (p *pipeline) stays(watch uint32, addr uint64) {
+	p.t.Helper()
+	var since time.Time
+	var before *wire.Bound
+	eventually(p.t, fmt.Sprintf("watch %d stays at %#x", watch, addr), func() bool {
+		b := p.binding(watch)
+		if b == nil || b != before || b.Addr != wire.Some(addr) {
+			before, since = b, time.Now()
+		}
+		return time.Since(since) > 100*time.Millisecond
+	})
+}
+
+func (p *pipeline) binding(watch uint32) *wire.Bound {
+	p.log.mu.Lock()
+	defer p.log.mu.Unlock()
+	return p.log.current[watch]
 }
 
 // refused waits for the record of a refused command.
