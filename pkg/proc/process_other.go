@@ -5,6 +5,7 @@ package proc
 import (
 	"io"
 	"os"
+	"time"
 )
 
 // Process is a live process; there is none but on Linux.
