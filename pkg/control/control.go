@@ -3,6 +3,7 @@
 package control
 
 import (
+	"errors"
 	"fmt"
 
 	"xw/pkg/wire"
@@ -18,10 +19,13 @@ type Message struct {
 // maxQuote bounds the bytes of a bad message that are passed on.
 const maxQuote = 256
 
-// parse cuts whole writes into commands. A run of bytes that is none becomes one message: after it the next command is
-// looked for at every byte, since the writer of the bad bytes need not be the one that sends commands.
-func parse(p *wire.Parser, b []byte) []Message {
-	var list []Message
+// fixArray is the upper half of the first byte of an array of up to 15 elements, as every command is one.
+const fixArray = 0x90
+
+// parse cuts bytes into commands. A run of bytes that is none becomes one message: after it the next command is looked for
+// at every byte, since the writer of the bad bytes need not be the one that sends commands. If more bytes follow, those of
+// a command that is not whole yet are left over.
+func parse(p *wire.Parser, b []byte, more bool) (list []Message, rest []byte) {
 	bad := 0 // bytes before the present one that are no command
 	var reason string
 	flush := func(at int) {
@@ -30,11 +34,16 @@ func parse(p *wire.Parser, b []byte) []Message {
 			bad = 0
 		}
 	}
-	for at := 0; at < len(b); {
-		rec, n, err := p.Parse(b[at:])
-		var command wire.Record
-		if err == nil {
-			command, err = commandOf(rec, n)
+	at := 0
+	for at < len(b) {
+		if bad > 0 && b[at]&0xf0 != fixArray { // cheap, since a flood of garbage must not keep its reader from other work
+			bad++
+			at++
+			continue
+		}
+		command, n, err := parseCommand(p, b[at:])
+		if more && errors.Is(err, wire.ErrTruncated) && len(b)-at < maxCommand {
+			break
 		}
 		if err != nil {
 			if bad == 0 {
@@ -50,8 +59,8 @@ func parse(p *wire.Parser, b []byte) []Message {
 		}
 		at += n
 	}
-	flush(len(b))
-	return list
+	flush(at)
+	return list, b[at:]
 }
 
 func quote(b []byte) []byte { return append([]byte(nil), b[:min(len(b), maxQuote)]...) }
@@ -60,26 +69,30 @@ func quote(b []byte) []byte { return append([]byte(nil), b[:min(len(b), maxQuote
 // (pipe(7)).
 const maxCommand = 4096
 
-// commandOf returns a copy of the command that a record of so many bytes is; nil for the header.
-func commandOf(rec wire.Record, size int) (wire.Record, error) {
+// parseCommand returns a copy of the command that b begins with, nil for the header, and its length.
+func parseCommand(p *wire.Parser, b []byte) (command wire.Record, size int, err error) {
+	rec, size, err := p.Parse(b)
+	if err != nil {
+		return nil, 0, err
+	}
 	if size > maxCommand {
-		return nil, fmt.Errorf("%d bytes, at most %d are allowed", size, maxCommand)
+		return nil, 0, fmt.Errorf("%d bytes, at most %d are allowed", size, maxCommand)
 	}
 	switch r := rec.(type) {
 	case *wire.Bind:
 		c := *r
-		return &c, nil
+		return &c, size, nil
 	case *wire.Unbind:
 		c := *r
-		return &c, nil
+		return &c, size, nil
 	case *wire.Read:
 		c := *r
-		return &c, nil
+		return &c, size, nil
 	case *wire.Header:
 		if r.Stream == wire.Control {
-			return nil, nil
+			return nil, size, nil
 		}
-		return nil, fmt.Errorf("header of a stream of %s", r.Stream)
+		return nil, 0, fmt.Errorf("header of a stream of %s", r.Stream)
 	}
-	return nil, fmt.Errorf("%q is no command", rec.Kind())
+	return nil, 0, fmt.Errorf("%q is no command", rec.Kind())
 }

@@ -106,29 +106,33 @@ func (f *FIFO) Fd() int { return f.fd }
 // next one.
 func (f *FIFO) Read() (messages []Message, gone bool, err error) {
 	const (
-		block = 64 << 10 // what a pipe holds
-		most  = 1 << 20  // what one Read takes at most
+		block = 4 << 10
+		most  = 64 << 10 // what one Read takes at most, and a pipe holds
 	)
-	buf := f.buf[:0]
-	defer func() { f.buf = buf }()
-	for len(buf) < most {
-		buf = slices.Grow(buf, block)
-		n, err := unix.Read(f.fd, buf[len(buf):len(buf)+block])
-		if errors.Is(err, unix.EINTR) {
-			continue
+	more := true // may follow
+	for more && len(f.buf) < most {
+		f.buf = slices.Grow(f.buf, block)
+		n, err := unix.Read(f.fd, f.buf[len(f.buf):len(f.buf)+block])
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.EAGAIN):
+			more = false
+		case err != nil:
+			return f.take(false), false, fmt.Errorf("read control FIFO: %q: %w", f.path, err)
+		case n == 0:
+			return f.take(false), true, f.reopen()
+		default:
+			f.buf = f.buf[:len(f.buf)+n]
 		}
-		if errors.Is(err, unix.EAGAIN) {
-			return parse(&f.parser, buf), false, nil
-		}
-		if err != nil {
-			return parse(&f.parser, buf), false, fmt.Errorf("read control FIFO: %q: %w", f.path, err)
-		}
-		if n == 0 {
-			return parse(&f.parser, buf), true, f.reopen()
-		}
-		buf = buf[:len(buf)+n]
 	}
-	return parse(&f.parser, buf), false, nil
+	return f.take(more), false, nil
+}
+
+// take cuts what was read into messages, and keeps what is left over.
+func (f *FIFO) take(more bool) []Message {
+	messages, rest := parse(&f.parser, f.buf, more)
+	f.buf = f.buf[:copy(f.buf, rest)]
+	return messages
 }
 
 // reopen opens the same FIFO again: a new descriptor does not report the hang-up of a writer that came before it.

@@ -226,12 +226,13 @@ func (r *run) loop(ctx context.Context) {
 		if r.urgent() > r.rounds.covered && room() {
 			wait = 0
 		}
+		r.listen(room())
 		ready, err := r.waiter.Wait(wait)
 		if err != nil {
 			r.stop(StopError, err)
 			return
 		}
-		if r.chains.fifo != nil && ready[len(ready)-1] && room() { // an answer has to have room
+		if r.chains.fifo != nil && ready[len(ready)-1] {
 			r.command()
 		}
 		r.drain(room)
@@ -285,16 +286,25 @@ func (r *run) stopWriting() {
 	r.stop(StopError, err)
 }
 
-// command takes commands from the FIFO, which may have got a new descriptor by that.
+// listen waits for commands from now on, or does not: an answer has to have room.
+func (r *run) listen(room bool) {
+	switch {
+	case r.chains.fifo == nil:
+	case room:
+		r.waiter.Replace(r.chains.fifo.Fd())
+	default:
+		r.waiter.Drop()
+	}
+}
+
+// command takes commands from the FIFO.
 func (r *run) command() {
 	if err := r.takeCommands(); err != nil {
 		r.refuse(err.Error(), nil)
 		r.chains.fifo.Close()
 		r.chains.fifo = nil
 		r.waiter.Drop()
-		return
 	}
-	r.waiter.Replace(r.chains.fifo.Fd())
 	r.out.flush() // a refusal has no round to go with
 }
 
