@@ -155,22 +155,25 @@ func (p *process) ends(code int) {
 
 // setup is how a pipe of commands is started.
 type setup struct {
-	args      []string // of xw-open
-	noControl bool     // no --control and no xw-rebind
-	late      bool     // xw-rebind is started by the test
-	user      *syscall.SysProcAttr
-	wrapper   []string // runs xw-open
+	args       []string // of xw-open
+	noControl  bool     // no --control and no xw-rebind
+	noRebind   bool     // the test starts xw-rebind
+	first      bool     // xw-rebind starts before xw-open
+	env        []string
+	user       *syscall.SysProcAttr
+	rebindUser *syscall.SysProcAttr // if it is another one
+	wrapper    []string             // runs xw-open
 }
 
 // pipeline is xw-open | xw-decode | xw-rebind, whose events the test reads.
 type pipeline struct {
 	t       testing.TB
+	setup   setup
 	control string
 	open    *process
 	decode  *process
 	rebind  *process // nil without
 	decoded *os.File // from xw-decode
-	user    *syscall.SysProcAttr
 
 	log *eventLog
 }
@@ -182,22 +185,28 @@ func startPipeline(t testing.TB, s setup) *pipeline {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	if s.user != nil {
-		if err := os.Chown(dir, int(s.user.Credential.Uid), -1); err != nil {
+	if s.rebindUser == nil {
+		s.rebindUser = s.user
+	}
+	if s.rebindUser != nil {
+		if err := os.Chown(dir, int(s.rebindUser.Credential.Uid), -1); err != nil {
 			t.Fatal(err)
 		}
 	}
-	p := &pipeline{t: t, control: filepath.Join(dir, "ctl"), user: s.user}
-	if !s.noControl {
-		s.args = append(s.args, "--control", p.control)
-	}
+	p := &pipeline{t: t, setup: s, control: filepath.Join(dir, "ctl")}
 	raw, rawEnd := newPipe(t)
 	decoded, decodedEnd := newPipe(t)
 	p.decoded = decoded
-
-	line := append(append(s.wrapper, binary(t, "xw-open")), s.args...)
+	if s.first {
+		p.startRebind()
+	}
+	args := slices.Clone(s.args)
+	if !s.noControl {
+		args = append(args, "--control", p.control)
+	}
+	line := slices.Concat(s.wrapper, []string{binary(t, "xw-open")}, args)
 	cmd := exec.Command(line[0], line[1:]...)
-	cmd.Stdout, cmd.SysProcAttr = rawEnd, s.user
+	cmd.Stdout, cmd.SysProcAttr, cmd.Env = rawEnd, s.user, append(os.Environ(), s.env...)
 	p.open = launch(t, cmd, rawEnd)
 	cmd = exec.Command(binary(t, "xw-decode"))
 	cmd.Stdin, cmd.Stdout, cmd.SysProcAttr = raw, decodedEnd, s.user
@@ -205,7 +214,7 @@ func startPipeline(t testing.TB, s setup) *pipeline {
 	switch {
 	case s.noControl:
 		p.log = readEvents(decoded)
-	case !s.late:
+	case !s.first && !s.noRebind:
 		p.startRebind()
 	}
 	return p
@@ -216,15 +225,15 @@ func (p *pipeline) startRebind() {
 	p.t.Helper()
 	events, eventsEnd := newPipe(p.t)
 	p.rebind = p.newRebind(p.decoded, eventsEnd)
-	eventsEnd.Close()
 	p.log = readEvents(events)
 }
 
+// newRebind starts xw-rebind. It has then the only descriptors that are left of in and out.
 func (p *pipeline) newRebind(in, out *os.File) *process {
 	p.t.Helper()
 	cmd := exec.Command(binary(p.t, "xw-rebind"), "--control", p.control)
-	cmd.Stdin, cmd.Stdout, cmd.SysProcAttr = in, out, p.user
-	return launch(p.t, cmd)
+	cmd.Stdin, cmd.Stdout, cmd.SysProcAttr = in, out, p.setup.rebindUser
+	return launch(p.t, cmd, in, out)
 }
 
 func newPipe(t testing.TB) (r, w *os.File) {

@@ -33,6 +33,14 @@ func unordered(a, b observation) bool {
 	return max(a.at, b.at)-min(a.at, b.at) < skew
 }
 
+// firstStore is the time of the earlier one of two observations, a store if one of them is: a reading changes nothing.
+func firstStore(earlier, later observation) uint64 {
+	if earlier.reading {
+		return later.at
+	}
+	return earlier.at
+}
+
 // slot is what is known of the pointer in a header or pointer level while the level is bound.
 type slot struct {
 	known bool // held was observed
@@ -95,7 +103,7 @@ func (c *chain) learn(j int, o observation) {
 	clash := s.known && o.value != before.value && unordered(o, before) && (o.value.OK || o.reading)
 	if s.known && o.at < before.at {
 		if clash {
-			s.question(o.at, before.at)
+			s.question(firstStore(o, before), before.at)
 		}
 		return
 	}
@@ -109,7 +117,7 @@ func (c *chain) learn(j int, o observation) {
 	s.held, s.known = o, true
 	switch {
 	case clash:
-		s.question(before.at, o.at)
+		s.question(firstStore(before, o), o.at)
 	case s.doubt.open && (o.at >= s.doubt.last || s.doubt.tries >= maxTries):
 		c.between(j, s.doubt.hits, o)
 		s.doubt = doubt{}
