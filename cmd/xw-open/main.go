@@ -105,7 +105,7 @@ func open(ctx context.Context, s *stage.Stage, f *flags) error {
 		Scope: f.Scope, Values: f.Values, Kernel: f.Kernel, Regs: f.Regs, Callchain: f.Callchain,
 		Output: f.Output, Rotate: uint64(f.Rotate), Keep: int(f.Keep), Control: f.Control, RingSize: int(f.RingSize),
 		Latency: f.Latency, MaxSamplers: int(f.MaxSamplers), ChildOutput: f.ChildOutput, Kill: f.Kill,
-	}, session.Streams{Out: s.Stdout, OutNow: s.WriteNow(), In: os.Stdin, Err: os.Stderr, Say: s.Say, Closed: stage.ErrDownstreamClosed, Signal: signalOf})
+	}, session.Streams{Out: s.Stdout, OutNow: s.WriteNow(), In: os.Stdin, Err: os.Stderr, Say: s.Say, Hint: s.Hint, Closed: stage.ErrDownstreamClosed, Signal: signalOf})
 }
 
 // signalOf is the signal that ended the context, nil if it was something else.

@@ -163,6 +163,8 @@ type setup struct {
 	user       *syscall.SysProcAttr
 	rebindUser *syscall.SysProcAttr // if it is another one
 	wrapper    []string             // runs xw-open
+	command    []string             // started by xw-open
+	stdin      *os.File             // of xw-open, closed in this process
 }
 
 // pipeline is xw-open | xw-decode | xw-rebind, whose events the test reads.
@@ -204,10 +206,17 @@ func startPipeline(t testing.TB, s setup) *pipeline {
 	if !s.noControl {
 		args = append(args, "--control", p.control)
 	}
+	if s.command != nil {
+		args = append(append(args, "--"), s.command...)
+	}
 	line := slices.Concat(s.wrapper, []string{binary(t, "xw-open")}, args)
 	cmd := exec.Command(line[0], line[1:]...)
 	cmd.Stdout, cmd.SysProcAttr, cmd.Env = rawEnd, s.user, append(os.Environ(), s.env...)
-	p.open = launch(t, cmd, rawEnd)
+	given := []*os.File{rawEnd}
+	if s.stdin != nil {
+		cmd.Stdin, given = s.stdin, append(given, s.stdin)
+	}
+	p.open = launch(t, cmd, given...)
 	cmd = exec.Command(binary(t, "xw-decode"))
 	cmd.Stdin, cmd.Stdout, cmd.SysProcAttr = raw, decodedEnd, s.user
 	p.decode = launch(t, cmd, raw, decodedEnd)

@@ -175,10 +175,18 @@ int main(int argc, char **argv)
 
 // puppet is the running program.
 type puppet struct {
-	*hwtest.Target
-	anchor uint64 // address of four pointers
-	plain  uint64 // address of an int
-	bytes  uint64 // of a pointer
+	puppeteer
+	process int
+	anchor  uint64 // address of four pointers
+	plain   uint64 // address of an int
+	bytes   uint64 // of a pointer
+}
+
+// puppeteer talks to the program: a *hwtest.Target, or what holds the pipes of a command of xw-open.
+type puppeteer interface {
+	Send(line string)
+	Line() string
+	Uint(name string) uint64 // of the ready line
 }
 
 // did is when the puppet did something, and what came of it.
@@ -186,17 +194,18 @@ type did struct{ from, to, result uint64 }
 
 func startPuppet(t testing.TB, threads int, flags ...string) puppet {
 	t.Helper()
-	return puppetOf(hwtest.Start(t, hwtest.BuildC(t, puppetProgram, flags...), fmt.Sprint(threads)))
+	return startPuppetCmd(t, exec.Command(hwtest.BuildC(t, puppetProgram, flags...), fmt.Sprint(threads)))
 }
 
 // startPuppetCmd starts a program, prepared by the caller, that was built from puppetProgram.
 func startPuppetCmd(t testing.TB, cmd *exec.Cmd) puppet {
 	t.Helper()
-	return puppetOf(hwtest.StartCmd(t, cmd))
+	p := hwtest.StartCmd(t, cmd)
+	return puppetOf(p, p.PID)
 }
 
-func puppetOf(p *hwtest.Target) puppet {
-	return puppet{Target: p, anchor: p.Uint("anchor"), plain: p.Uint("plain"), bytes: p.Uint("bytes")}
+func puppetOf(p puppeteer, pid int) puppet {
+	return puppet{puppeteer: p, process: pid, anchor: p.Uint("anchor"), plain: p.Uint("plain"), bytes: p.Uint("bytes")}
 }
 
 // do has a thread do something.
@@ -219,7 +228,7 @@ func (p puppet) point(thread int, slot, to uint64) did {
 func (p puppet) alloc(size int) uint64 { return p.do(0, "alloc %d", size).result }
 
 // pid is the process as an argument.
-func (p puppet) pid() string { return fmt.Sprint(p.PID) }
+func (p puppet) pid() string { return fmt.Sprint(p.process) }
 
 // list builds objects that hang on the anchor, each at an offset in the one before, and returns the address of each. Where a
 // leaf at an offset of the last one is, the caller knows.

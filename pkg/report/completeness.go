@@ -150,7 +150,7 @@ func (m *Model) blindness(w *watch) blindness {
 // until is when watching ended, as far as is known.
 func (m *Model) until() uint64 {
 	if m.end != nil && m.end.EndNS != 0 {
-		return max(m.end.EndNS, m.last)
+		return m.end.EndNS
 	}
 	return m.last
 }

@@ -3,10 +3,12 @@
 package session
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"syscall"
 	"time"
 
@@ -90,12 +92,16 @@ func (r *run) bindChains() error {
 // noteUnreadable says why what is under a slot cannot be armed.
 func (r *run) noteUnreadable(w *wire.Watch, addr uint64) {
 	_, err := r.proc.ReadAt(make([]byte, w.Len), int64(addr))
-	if errors.Is(err, fs.ErrPermission) {
-		r.note("%s: the pointer at %#x may not be read, so nothing under it is watched: Yama's ptrace_scope keeps that to parents; "+
-			"run xw-open as root, or start the program with xw-open ... -- CMD", w.Place, addr)
+	if !errors.Is(err, fs.ErrPermission) {
+		r.note("%s: the pointer at %#x cannot be read, so nothing under it is watched: %v", w.Place, addr, err)
 		return
 	}
-	r.note("%s: the pointer at %#x cannot be read: %v", w.Place, addr, err)
+	cause := err.Error()
+	if scope, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); err == nil {
+		cause = fmt.Sprintf("Yama's ptrace_scope is %s: only a parent may read a process's memory", bytes.TrimSpace(scope))
+	}
+	r.note("%s: the pointer at %#x may not be read, so nothing under it is watched: %s", w.Place, addr, cause)
+	r.io.Hint("run xw-open as root, or start the program by it: xw-open ... -- CMD")
 }
 
 func (r *run) hasChains() bool {

@@ -40,6 +40,7 @@ type Streams struct {
 	In     *os.File                         // standard input of Command
 	Err    *os.File                         // standard output and error of Command
 	Say    func(format string, args ...any) // a message for the user
+	Hint   func(format string, args ...any) // what to do about the message before
 	Closed error                            // what a write to Out returns, and the context's cause is, when the reader has gone
 	Signal func(cause error) os.Signal      // the signal that ended the context; nil if it was something else
 }
