@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -223,10 +222,8 @@ func TestCommand(t *testing.T) {
 			result := pipe.end()
 			result.counted()
 			m.checkBindings(result)
-			gaps := slices.DeleteFunc(result.blind(1), func(g gapJSON) bool { // the program's threads begin just now
-				return strings.HasPrefix(g.Detail, "a thread was created while")
-			})
-			if len(gaps) != 5 || len(result.gapsBut("blind")) > 0 {
+			// Without BPF there may be one more, before the moves: the program's threads began while the leaf was unbound.
+			if n := len(result.blind(1)); n < 5 || n > 6 || len(result.gapsBut("blind")) > 0 {
 				t.Errorf("gaps %+v", result.Gaps)
 			}
 		})

@@ -177,6 +177,21 @@ func TestScenarios(t *testing.T) {
 			 unbind 2 gen 2 cause 10
 			 gap blind 10 to 0: the pointer in p could not be read
 			 gap blind 10 to 12: the session ended before the leaf could follow`},
+		{"a store tells what cannot be read",
+			[]wire.Record{boundAt(10*ms, 1, 1, 0x2010, wire.Opt{}), hitAt(10*ms+ms/2, 1, 0x2010, 0x6000),
+				boundAt(11*ms, 2, 2, 0x6028, wire.Opt{})},
+			`bind 2 gen 2 at 0x6028 cause 10
+			 rebind 2 gen 2 cause 10`},
+		{"two stores in an order that no reading tells",
+			[]wire.Record{hitAt(10*ms, 1, 0x2010, 0x6000), boundAt(11*ms, 2, 2, 0x6028, wire.Opt{}), otherCPU(hitAt(20*ms, 1, 0x2010, 0x7000)),
+				hitAt(20*ms+ms/2, 1, 0x2010, 0x6000), boundAt(21*ms, 2, 3, 0x7028, wire.Opt{}), boundAt(22*ms, 1, 1, 0x2010, wire.Opt{}),
+				boundAt(23*ms, 2, 4, 0x6028, wire.Opt{})},
+			`bind 2 gen 2 at 0x6028 cause 10
+			 rebind 2 gen 2 cause 10
+			 bind 2 gen 3 at 0x7028 cause 20
+			 bind 2 gen 4 at 0x6028 cause 20
+			 rebind 2 gen 3 cause 20
+			 rebind 2 gen 4 cause 20`},
 		{"unbinding is refused",
 			[]wire.Record{hitAt(10*ms, 1, 0x2010, 0), refusal(t, 11*ms, &wire.Unbind{Watch: 2, Generation: 2, CauseTime: 10 * ms})},
 			`unbind 2 gen 2 cause 10`},
@@ -189,6 +204,11 @@ func TestScenarios(t *testing.T) {
 			check(t, outcome(t, threeLevels(), nil, append(threeBound(), test.records...)...), test.want)
 		})
 	}
+}
+
+func otherCPU(s *wire.Sample) *wire.Sample {
+	s.CPU++
+	return s
 }
 
 func check(t *testing.T, got []string, want string) {

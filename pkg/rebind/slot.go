@@ -100,11 +100,16 @@ func (c *chain) hit(j int, o observation) {
 func (c *chain) learn(j int, o observation) {
 	s := &c.levels[j].slot
 	before := s.held
-	clash := s.known && o.value != before.value && unordered(o, before) && (o.value.OK || o.reading)
+	failed := before.reading && !before.value.OK
+	clash := s.known && !failed && o.value != before.value && unordered(o, before) && (o.value.OK || o.reading)
 	if s.known && o.at < before.at {
 		if clash {
 			s.question(firstStore(o, before), before.at)
 		}
+		return
+	}
+	if o.reading && !o.value.OK && before.value.OK && s.doubt.hits == 0 && c.missed < before.at {
+		s.doubt = doubt{} // it cannot be read, and was only to tell in which order things came that are known
 		return
 	}
 	since := o.at
