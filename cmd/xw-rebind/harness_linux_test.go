@@ -514,6 +514,7 @@ type bindingJSON struct {
 	To         *uint64 `json:"to_ns"`
 	Hits       uint64
 	Errno      *uint64
+	Value      *string
 }
 
 // addr is where a binding was armed, 0 for nowhere.

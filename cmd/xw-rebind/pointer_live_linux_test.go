@@ -119,7 +119,13 @@ func TestUnmapped(t *testing.T) {
 	m.writings = append(m.writings, writing{page + field, counting(30, 5), did{from: 0, to: at.to}})
 	move(object)
 	write(object)
-	m.check(pipe.stop())
+	result := pipe.stop()
+	m.check(result)
+	for i, b := range result.bindings(1) {
+		if (b.Value == nil) != (i == 1) {
+			t.Errorf("binding %d: value %v", i+1, b.Value)
+		}
+	}
 }
 
 // TestBothLevelsAtOnce has two threads, each on its CPU, replace a header and rewrite the pointer in the new one, and the one

@@ -55,3 +55,11 @@ func bindingLength(r *Report, b Binding) string {
 	}
 	return "?"
 }
+
+// bindingMark is what a reader of a binding ought to know besides.
+func bindingMark(b Binding) string {
+	if b.Addr.OK && b.FromNS.OK && !b.Value.OK && !b.Errno.OK {
+		return "could not be read when armed"
+	}
+	return ""
+}

@@ -99,6 +99,9 @@ func newBar(r *Report, class string, from, to uint64, y int, title string) pageB
 func newPageBinding(r *Report, b Binding) pageBinding {
 	p := pageBinding{Generation: b.Generation.String(), Addr: bindingAddr(b), From: clock(r, b.FromNS), Length: bindingLength(r, b),
 		Hits: b.Hits}
+	if mark := bindingMark(b); mark != "" {
+		p.Addr += ", " + mark
+	}
 	if b.Watch < uint64(len(r.Watches)) {
 		p.Level = printable(string(r.Watches[b.Watch].Role))
 	}

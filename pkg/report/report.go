@@ -237,4 +237,5 @@ type Binding struct {
 	Hits       uint64 `json:"hits"`
 	Errno      Num    `json:"errno"` // why the kernel refused the address; null if it did not
 	Folded     Num    `json:"folded"`
+	Value      Hex    `json:"value"` // the bytes when it was armed; null if they could not be read
 }

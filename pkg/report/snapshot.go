@@ -176,7 +176,7 @@ func (b *bindings) counts(id uint64) []Binding {
 	for _, e := range b.list {
 		x := Binding{Watch: id, Generation: num(e.generation), Addr: Hex(e.addr), Hits: e.hits, ToNS: Num(e.to)}
 		if e.known {
-			x.FromNS = num(e.start)
+			x.FromNS, x.Value = num(e.start), Hex(e.value)
 		}
 		if e.errno != 0 {
 			x.Errno = num(uint64(e.errno))

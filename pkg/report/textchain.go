@@ -48,9 +48,13 @@ func (t *textReport) binding(b Binding) {
 		t.line(part{plain, fmt.Sprintf("  %6s  %-18s %12s %12s %9d", "", b.Folded.String()+" more", clock(t.r, b.FromNS), "", b.Hits)})
 		return
 	}
+	mark := bindingMark(b)
+	if mark != "" {
+		mark = "  " + mark
+	}
 	t.line(part{plain, fmt.Sprintf("  %6s  %-18s %12s %12s %9d  ", b.Generation, bindingAddr(b), clock(t.r, b.FromNS),
 		bindingLength(t.r, b), b.Hits)},
-		part{cyan, t.bar(b)})
+		part{cyan, t.bar(b)}, part{dim, mark})
 }
 
 // bar draws the time of a binding within that of the session.
