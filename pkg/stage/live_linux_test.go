@@ -276,15 +276,17 @@ func TestIgnoredSignalsStayIgnored(t *testing.T) {
 }
 
 func TestChildFindsSignalsAsTheyWere(t *testing.T) {
-	for _, test := range []struct{ trap, ignored string }{
-		{`trap - PIPE`, "0000000000000000"},
-		{`trap "" INT HUP`, "0000000000000003"},
-	} {
+	for _, trap := range []string{`trap - PIPE`, `trap "" INT HUP`} {
+		// What the shell's own child finds: the tests may have been started with signals ignored.
+		want, err := exec.Command("sh", "-c", trap+`; exec grep SigIgn /proc/self/status`).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
 		l := newLive(t, "child")
-		l.cmd = exec.Command("sh", "-c", test.trap+`; exec "$0"`, os.Args[0])
+		l.cmd = exec.Command("sh", "-c", trap+`; exec "$0"`, os.Args[0])
 		l.cmd.Env = liveEnviron("child")
 		l.start()
-		l.wantExit(0, "xw-live: SigIgn:\\t"+test.ignored+"\n")
+		l.wantExit(0, "xw-live: "+strings.ReplaceAll(string(want), "\t", `\t`))
 	}
 }
 
