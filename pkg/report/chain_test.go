@@ -132,6 +132,43 @@ func TestBlindTime(t *testing.T) {
 	}
 }
 
+// TestLostPointerHits: where hits on the pointer were lost it may have moved.
+func TestLostPointerHits(t *testing.T) {
+	lost := &wire.Gap{Time: 300, Reason: gapLost, Watch: wire.Some(0), From: wire.Some(200), To: wire.Some(300)}
+	for _, test := range []struct {
+		name    string
+		lost    uint64 // hits on the pointer, by the counts
+		records []wire.Record
+		want    []interval
+	}{
+		{"it is where it was", 1, []wire.Record{pointerHit(100, 0x5000), lost, readAnswer(400, 0x5000)}, nil},
+		{"it has moved", 1, []wire.Record{lost, readAnswer(400, 0x6000), rebound(450, 2, 0x6010), rebinding(200, 2, 0x6010)},
+			[]interval{{from: 200, to: 450}}},
+		{"nobody asked", 1, []wire.Record{lost}, []interval{{200, 1000, overlooked}}},
+		{"the next hit tells", 1, []wire.Record{lost, pointerHit(500, 0x5000)}, nil},
+		{"some records were lost", 1, []wire.Record{pointerHit(100, 0x5000), &wire.Lost{Time: 300, N: 1}}, []interval{{100, 1000, overlooked}}},
+		{"some records were lost, but none of the pointer", 0, []wire.Record{pointerHit(100, 0x5000), &wire.Lost{Time: 300, N: 1}}, nil},
+	} {
+		m := chainModel(t)
+		for _, rec := range test.records {
+			m.Add(rec)
+		}
+		m.Add(&wire.Counts{Time: 1000, Watch: 0, Counted: m.watches[0].hits + test.lost, Lost: test.lost})
+		m.Add(&wire.Counts{Time: 1000, Watch: 1})
+		m.Add(&wire.End{Info: wire.EndInfo{EndNS: 1000}})
+		m.Finish(nil)
+		var got []interval
+		for _, g := range m.Report().Gaps {
+			if g.Kind == gapBlind {
+				got = append(got, interval{g.FromNS.V, g.ToNS.V, string(g.Detail)})
+			}
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: blind %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
 // TestMeanwhile: what the leaf's bytes at both ends of a blind interval tell.
 func TestMeanwhile(t *testing.T) {
 	for _, test := range []struct {

@@ -141,10 +141,24 @@ func (m *Model) blindness(w *watch) blindness {
 		b.add(interval{from: w.bind.since.V, to: m.until(),
 			detail: cmp.Or(w.bind.reason, "the watch was not moved to where the pointer points")})
 	}
-	if w.stray.open {
+	if w.stray.open && !w.allSeen() {
 		b.add(interval{from: w.stray.since, to: m.until(), detail: w.stray.reason})
 	}
 	return b
+}
+
+// allSeen tells that nothing speaks for w being astray but that records were lost, and that by the counts none of them was
+// a hit above w.
+func (w *watch) allSeen() bool {
+	if w.stray.reason != overlooked {
+		return false
+	}
+	for p := w.parent; p != nil; p = p.parent {
+		if !p.counted() || p.counts.Lost > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // until is when watching ended, as far as is known.

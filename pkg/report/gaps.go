@@ -81,8 +81,11 @@ func (m *Model) addTrouble(rec wire.Record) {
 	switch r := rec.(type) {
 	case *wire.Lost:
 		m.see(r.Time)
-		m.lost.add(r)
+		from := m.lost.add(r)
 		m.interrupt()
+		for _, w := range m.watches {
+			w.missed(max(from, w.bind.blind.start))
+		}
 	case *wire.Throttle:
 		m.see(r.Time)
 		m.throttle(r)
@@ -124,6 +127,11 @@ func (m *Model) gap(r *wire.Gap) {
 			b.lose(r.From.V, r.Detail)
 		}
 		return
+	}
+	if r.Reason == gapLost && r.Watch.OK && r.From.OK && r.Watch.V < uint64(len(m.watches)) {
+		w := m.watches[r.Watch.V]
+		w.interrupt()
+		w.missed(r.From.V)
 	}
 	m.gaps.add(Gap{Kind: Text(r.Reason), Count: Num(r.Count), Watch: Num(r.Watch), Detail: Text(r.Detail),
 		FromNS: Num(r.From), ToNS: Num(r.To), TID: Num(r.TID)})
@@ -179,13 +187,14 @@ func (l *lostRecords) seen(cpu uint32, t uint64) {
 }
 
 // add takes a lost record: what is lost lies between the record that the CPU delivered before and this one.
-func (l *lostRecords) add(r *wire.Lost) {
+func (l *lostRecords) add(r *wire.Lost) (from uint64) {
 	l.total += r.N
-	from := l.perCPU[r.CPU]
+	from = l.perCPU[r.CPU]
 	l.seen(r.CPU, r.Time)
 	if len(l.spans) >= MaxEntries {
 		l.more += r.N
-		return
+		return from
 	}
 	l.spans = append(l.spans, lostSpan{cpu: r.CPU, from: from, to: r.Time, n: r.N})
+	return from
 }

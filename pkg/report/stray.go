@@ -12,6 +12,7 @@ type lead struct {
 	value wire.Opt // absent if the slot could not be read, or was written and the value is not known
 	since uint64   // when that was shown
 	hit   bool     // by a hit; else by a reading
+	lost  bool     // no: hits were lost
 }
 
 // stray is a time in which a level is not armed where the slot above it leads.
@@ -25,6 +26,7 @@ type stray struct {
 const (
 	leftBehind = "the pointer changed and the watch was not moved"
 	unasked    = "the pointer was written, and nothing asked for its value"
+	overlooked = "hits on the pointer were lost, and nothing asked for its value"
 	unreadable = "the pointer could not be read"
 )
 
@@ -50,6 +52,15 @@ func (w *watch) asked(r *wire.Bound) {
 	}
 	w.lead = lead{addr: r.Addr.V, value: r.Value, since: r.Time}
 	w.review(r.Time, false)
+}
+
+// missed takes that hits on the slot may have been lost since a time.
+func (w *watch) missed(since uint64) {
+	if w.child == nil || !w.begun {
+		return
+	}
+	w.lead = lead{addr: w.lead.addr, since: since, hit: true, lost: true}
+	w.review(since, false)
 }
 
 // moved takes a new binding of w.
@@ -106,6 +117,8 @@ func (w *watch) astray() (since uint64, reason string, doubt bool) {
 	case p.stray.open:
 		return p.stray.since, p.stray.reason, p.stray.doubt
 	case !p.bind.armed.OK: // by the slots above there is nothing
+	case !l.value.OK && l.lost:
+		return l.since, overlooked, true
 	case !l.value.OK && l.hit:
 		return l.since, unasked, true
 	case !l.value.OK:

@@ -22,6 +22,8 @@ type chains struct {
 	levels  []level       // by watch
 	fifo    *control.FIFO // nil without
 	refused refusals
+	checked uint64                 // when losses were looked for
+	lost    [watch.MaxSlots]uint64 // hits of each slot, as far as they were told of
 }
 
 // level is what a watch that is part of a chain is bound to now. A plain watch has no slot here.
@@ -266,6 +268,34 @@ func (r *run) refuse(reason string, bin []byte) {
 	}
 	r.out.endChunk()
 	r.out.write(&wire.ControlRecord{Time: now, Reason: reason, Bin: bin})
+}
+
+// lossPeriod is how often losses are looked for, in ns.
+const lossPeriod = uint64(100 * time.Millisecond)
+
+// tellLost says when hits on a pointer slot found no room in the rings. The kernel tells only with the next record that
+// has room, and whoever follows the pointer has to know that it may have moved.
+func (r *run) tellLost() {
+	c, now := r.chains, watch.Now()
+	if now-c.checked < lossPeriod || !r.hasChains() {
+		return
+	}
+	since := max(c.checked, r.start)
+	c.checked = now
+	for i, s := range slots(r.watches, 0) {
+		if !s.Wake {
+			continue
+		}
+		lost, err := r.set.Lost(i)
+		if err != nil || lost <= c.lost[i] {
+			continue // without the number there is nothing to tell, and at the end it is asked for again
+		}
+		c.lost[i] = lost
+		r.out.endChunk()
+		r.out.write(&wire.Gap{Time: now, Reason: "lost", Watch: wire.Some(uint64(s.Watch)), From: wire.Some(since), To: wire.Some(now),
+			Detail: "hits on the pointer found no room in the rings"})
+		r.out.flush()
+	}
 }
 
 // writeBounds writes the bindings made since the last call.

@@ -236,6 +236,9 @@ func (r *run) loop(ctx context.Context) {
 			r.command()
 		}
 		r.drain(room)
+		if room() {
+			r.tellLost()
+		}
 		r.limitRate()
 		r.maybeRotate()
 		switch {
