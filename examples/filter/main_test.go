@@ -30,12 +30,13 @@ func hit(time, tid, watch, addr int, value string) string {
 // later appends a field that this version does not know to the last record of a binary stream, a sample.
 func later(t *testing.T, stream []byte) []byte {
 	t.Helper()
-	at := bytes.LastIndex(stream, []byte("\x9f\xa6sample"))
-	if at < 0 {
-		t.Fatal("no sample")
+	kind := bytes.LastIndex(stream, []byte("\xa6sample"))
+	if kind < 3 || !bytes.HasPrefix(stream[kind-3:], []byte("\xdc\x00")) {
+		t.Fatal("no sample, an array with a length of two bytes")
 	}
-	out := append(bytes.Clone(stream[:at]), "\xdc\x00\x10"...)
-	return append(append(out, stream[at+1:]...), "\xa3new"...)
+	out := append(bytes.Clone(stream), "\xa3new"...)
+	out[kind-1]++
+	return out
 }
 
 // binary encodes a text stream.
