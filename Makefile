@@ -33,9 +33,9 @@ lint:
 	$(GO) tool staticcheck ./...
 	$(GO) test -run '^TestHouse' .
 
-# Rewrites the golden files that exist and differ. A new one is made by -update-new, in its own package, on purpose.
+# Rewrites the golden files that exist and differ, without the tests on live programs. A new one is made by -update-new, in its own package, on purpose.
 golden:
-	$(GO) test $$($(GO) list -f '{{$$p := .ImportPath}}{{range .TestImports}}{{if eq . "xw/pkg/golden"}}{{$$p}}{{end}}{{end}} {{range .XTestImports}}{{if eq . "xw/pkg/golden"}}{{$$p}}{{end}}{{end}}' ./... | tr -s ' \n' '\n' | sort -u) -update
+	$(GO) test $$($(GO) list -f '{{$$p := .ImportPath}}{{range .TestImports}}{{if eq . "xw/pkg/golden"}}{{$$p}}{{end}}{{end}} {{range .XTestImports}}{{if eq . "xw/pkg/golden"}}{{$$p}}{{end}}{{end}}' ./... | tr -s ' \n' '\n' | sort -u) -short -update
 
 # Runs every fuzz target for FUZZTIME.
 fuzz:

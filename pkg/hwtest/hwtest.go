@@ -14,9 +14,13 @@ const requireEnv = "XW_REQUIRE_HW"
 
 // Require skips the test unless hardware watchpoints work here: it opens one on a word of its own and sees it fire. It
 // then holds a lock until the test ends, so that of all test processes of the machine one at a time uses the four slots
-// of each CPU. It waits for its turn. Call it once a test, not again in a subtest: that would wait for ever.
+// of each CPU. It waits for its turn. Call it once a test, not again in a subtest: that would wait for ever. With -short
+// the test is skipped.
 func Require(t testing.TB) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("watches a live program: not with -short")
+	}
 	lock(t)
 	if err := probe(); err != nil {
 		unmet(t, "hardware watchpoints do not work here: %v", err)
