@@ -283,4 +283,3 @@ func (p *pipeline) end() *result {
 	}
 	return p.log.result(p.t)
 }
-

@@ -163,4 +163,3 @@ func (p *pipeline) soFar() *result {
 	defer p.log.mu.Unlock()
 	return &result{t: p.t, events: append([]wire.Record(nil), p.log.events...)}
 }
-

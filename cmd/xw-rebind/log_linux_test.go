@@ -150,4 +150,3 @@ func (p *pipeline) hits(watch uint32, n int) {
 		return p.log.count[watch] >= n
 	})
 }
-
