@@ -166,13 +166,20 @@ func read(t testing.TB, raw string) *seen {
 	pipe(t, raw, s.events, "xw-decode")
 	pipe(t, s.events, raw+".json", "xw-report", "--format", "json")
 	b, err := os.ReadFile(raw + ".json")
-	if err == nil {
-		err = json.Unmarshal(b, &s.report)
-	}
 	if err != nil {
+		t.Fatal(err)
+	}
+	s.report = parse(t, b)
+	return s
+}
+
+// parse reads a report in JSON.
+func parse(t testing.TB, b []byte) (r report) {
+	t.Helper()
+	if err := json.Unmarshal(b, &r); err != nil {
 		t.Fatalf("read the report: %v\n%s", err, b)
 	}
-	return s
+	return r
 }
 
 // pipe runs a command from a file to a file.

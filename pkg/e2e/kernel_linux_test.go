@@ -18,7 +18,7 @@ func TestKernelStores(t *testing.T) {
 			const times = 10
 			a := startActor(t)
 			s := attach(t, a.PID, append(m.args, "--watch", "counter", "--kernel", "on")...)
-			c := count(t, a.PID, a.Uint("counter"), "w")
+			c := count(t, a.PID, a.Uint("counter"), 8, "w")
 			a.do(call, times)
 			want := c.stop()
 			seen := s.stop()
@@ -67,7 +67,7 @@ func TestKernelLoads(t *testing.T) {
 		a := startActor(t)
 		a.do("store", 77)
 		s := attach(t, a.PID, append(m.args, "--watch", "counter:rw", "--kernel", "on")...)
-		c := count(t, a.PID, a.Uint("counter"), "rw")
+		c := count(t, a.PID, a.Uint("counter"), 8, "rw")
 		a.do("write", times)
 		want := c.stop()
 		seen := s.stop()

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,14 +25,15 @@ type counter struct {
 	out string
 }
 
-// count starts to count and returns when that works.
-func count(t testing.TB, pid int, addr uint64, access string) *counter {
+// count starts to count and returns when that works; args are further arguments of perf stat.
+func count(t testing.TB, pid int, addr uint64, size int, access string, args ...string) *counter {
 	t.Helper()
 	hwtest.RequireTool(t, "perf")
 	c := &counter{t: t, out: filepath.Join(t.TempDir(), "count")}
 	ctl, ack := c.fifo("ctl"), c.fifo("ack")
-	c.cmd = exec.Command("perf", "stat", "-x", ",", "-o", c.out, "-D", "-1", "--control", "fifo:"+ctl.Name()+","+ack.Name(),
-		"-e", "mem:0x"+strconv.FormatUint(addr, 16)+"/8:"+access, "-p", strconv.Itoa(pid))
+	args = append(args, "-x", ",", "-o", c.out, "-D", "-1", "--control", "fifo:"+ctl.Name()+","+ack.Name(),
+		"-e", fmt.Sprintf("mem:%#x/%d:%s", addr, size, access), "-p", strconv.Itoa(pid))
+	c.cmd = exec.Command("perf", append([]string{"stat"}, args...)...)
 	var errs bytes.Buffer
 	c.cmd.Stderr = &errs
 	if err := c.cmd.Start(); err != nil {
