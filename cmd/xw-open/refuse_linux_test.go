@@ -278,7 +278,7 @@ func TestDescriptorLimit(t *testing.T) {
 	}
 	hint := "raise the limit of open files (ulimit -n), or use --scope cpu, which needs a few per CPU"
 	collected(t, limited("-n 200", "--scope", "inherit")).refused(1,
-		"open watchpoints: 101 threads x ... CPUs x (1 slots + 2) + ... others = ... descriptors, and RLIMIT_NOFILE is 200: too many", hint)
+		"open watchpoints: 101 threads x ... CPUs x (1 slots + 1) + ... others = ... descriptors, and RLIMIT_NOFILE is 200: too many", hint)
 	collected(t, limited("-n 12", "--scope", "cpu")).refused(1, "open descriptors: RLIMIT_NOFILE is 12: ... : too many open files", hint)
 
 	// A soft limit is no limit.

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"xw/pkg/hwtest"
 )
@@ -63,6 +64,7 @@ func TestBash(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		hwtest.RequireTool(t, "bash")
 		target := hwtest.StartCmd(t, exec.Command("bash", "-c", `echo ready; while read -r line; do eval "$line"; echo done; done`))
+		asleep(t, target.PID)
 		s := attach(t, target.PID, append(m.args, "--watch", "last_command_exit_value")...)
 		addr, err := strconv.ParseUint(first(t, s).Addr, 0, 64)
 		if err != nil {
@@ -71,6 +73,7 @@ func TestBash(t *testing.T) {
 		c := count(t, target.PID, addr, 4, "w", "--no-inherit")
 		target.Send("for i in 1 2 3 4 5 6 7 8 9 10; do (false; exit $i); x=$(true); [ $i = 5 ]; done")
 		target.Line()
+		asleep(t, target.PID)
 		want := c.stop()
 		seen := s.stop()
 		seen.wantHits(0, want)
@@ -84,6 +87,23 @@ func TestBash(t *testing.T) {
 			t.Error("the subshells' own writes were not seen as others'")
 		}
 	})
+}
+
+// asleep waits until a process waits for something: a shell that has answered still writes its variables until it reads the
+// next line.
+func asleep(t *testing.T, pid int) {
+	t.Helper()
+	for range 1000 {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, rest, _ := strings.Cut(string(b), ") "); strings.HasPrefix(rest, "S ") {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Fatalf("process %d does not come to rest", pid)
 }
 
 // first reads the first watch of a session that goes on, from the head of its stream.
