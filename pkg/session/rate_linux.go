@@ -23,6 +23,10 @@ type rate struct {
 // than one.
 const ratePeriod = time.Second / 10
 
+// rateLatency bounds what comes beyond a share: hits are counted when they are drained. In a virtual machine a thread makes
+// some 300 of them in a millisecond.
+const rateLatency = time.Millisecond
+
 func newRate(perSecond uint64, watches int) *rate {
 	r := &rate{base: make([]uint64, watches), since: make([]uint64, watches)}
 	periods := uint64(time.Second / ratePeriod)

@@ -220,6 +220,9 @@ func (r *run) loop(ctx context.Context) {
 	room := func() bool { return !r.pipe.busy() }
 	for r.reason == "" {
 		wait := r.cfg.Latency
+		if r.rate.share > 0 {
+			wait = min(wait, rateLatency)
+		}
 		if r.cfg.Duration > 0 {
 			wait = max(0, min(wait, time.Until(deadline)))
 		}
