@@ -191,6 +191,12 @@ func (f *File) DataSymbols() ([]Sym, error) {
 	})), err
 }
 
+// FuncSymbols returns the functions, by address.
+func (f *File) FuncSymbols() ([]Sym, error) {
+	syms, err := f.symbols()
+	return f.export(filter(syms, func(s *rawSym) bool { return s.typ == Func })), err
+}
+
 // linkerLabel reports whether ld defines the name itself, as a bound of a segment or a table.
 func linkerLabel(name string) bool {
 	switch name {

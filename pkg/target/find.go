@@ -108,10 +108,6 @@ func (r *resolver) locate(spec Spec) (extent, error) {
 
 // symbol takes the one symbol that is meant.
 func (r *resolver) symbol(spec Spec, syms []found, read reading) (extent, error) {
-	syms, err := r.watchable(spec, syms)
-	if err != nil {
-		return extent{}, err
-	}
 	syms = suited(syms, spec.Access)
 	if spec.place.module == "" {
 		syms = r.dropDead(spec, syms)
@@ -121,6 +117,9 @@ func (r *resolver) symbol(spec Spec, syms []found, read reading) (extent, error)
 		return extent{}, r.ambiguous(spec, read.base, syms)
 	}
 	f := syms[0]
+	if err := r.watchable(spec, f); err != nil {
+		return extent{}, err
+	}
 	if m := r.copier(f); m != nil {
 		r.note(spec, "%s is dead: the program uses the copy that %s has of it (copy relocation)", label(f), m.base())
 	}
@@ -137,32 +136,29 @@ func (r *resolver) symbol(spec Spec, syms []found, read reading) (extent, error)
 	return e, nil
 }
 
-// watchable drops what has no address of its own, and refuses if nothing else is left.
-func (r *resolver) watchable(spec Spec, syms []found) ([]found, error) {
-	rest := slices.DeleteFunc(slices.Clone(syms), func(f found) bool {
-		return f.sym.Type == symbol.TLS || f.sym.Type == symbol.IFunc
-	})
-	if len(rest) > 0 {
-		return rest, nil
-	}
-	f := syms[0]
-	if f.sym.Type == symbol.TLS {
+// watchable refuses what has no address of its own.
+func (r *resolver) watchable(spec Spec, f found) error {
+	switch f.sym.Type {
+	case symbol.TLS:
 		e := r.fail(spec, "%s is a thread-local symbol (TLS): every thread has its own, and no address stands for all", label(f))
 		e.hint = "watch the address that one thread has of it, as 0xADDR"
-		return nil, e
+		return e
+	case symbol.IFunc:
+		e := r.fail(spec, "%s is an IFUNC: its address is that of the function which chooses the implementation", label(f))
+		e.hint = "name the implementation that was chosen"
+		return e
 	}
-	e := r.fail(spec, "%s is an IFUNC: its address is that of the function which chooses the implementation", label(f))
-	e.hint = "name the implementation that was chosen"
-	return nil, e
+	return nil
 }
 
-// suited prefers what the access makes sense for: data to read and write, code to execute.
+// suited prefers what the access makes sense for: data to read and write, code to execute. What cannot be watched stays:
+// another symbol of the name may not be the one that is meant.
 func suited(syms []found, access string) []found {
-	unsuited := symbol.Func
+	unsuited := []symbol.Type{symbol.Func, symbol.IFunc}
 	if access == Execute {
-		unsuited = symbol.Object
+		unsuited = []symbol.Type{symbol.Object, symbol.TLS}
 	}
-	rest := slices.DeleteFunc(slices.Clone(syms), func(f found) bool { return f.sym.Type == unsuited })
+	rest := slices.DeleteFunc(slices.Clone(syms), func(f found) bool { return slices.Contains(unsuited, f.sym.Type) })
 	if len(rest) == 0 {
 		return syms
 	}
@@ -183,11 +179,14 @@ func (r *resolver) dropDead(spec Spec, syms []found) []found {
 	return copies
 }
 
-// distinct leaves one symbol for each address.
+// distinct leaves one symbol for each address. That of a thread-local one is none in memory.
 func distinct(syms []found) []found {
 	var out []found
 	for _, f := range syms {
-		if !slices.ContainsFunc(out, func(o found) bool { return o.addr == f.addr }) {
+		same := func(o found) bool {
+			return o.addr == f.addr && (o.sym.Type == symbol.TLS) == (f.sym.Type == symbol.TLS)
+		}
+		if !slices.ContainsFunc(out, same) {
 			out = append(out, f)
 		}
 	}

@@ -26,7 +26,7 @@ func List(p *proc.Process, pattern string) ([]ListedSymbol, error) {
 	defer s.close()
 	var out []ListedSymbol
 	for _, m := range s.modules {
-		for _, sym := range s.data(m) {
+		for _, sym := range s.candidates(m, Write) {
 			f := found{m, sym, m.addr(s, sym.Addr)}
 			if s.copier(f) != nil || !matches(pattern, sym.Name, sym.Demangled, m.base()+"!"+sym.Name, m.base()+"!"+sym.Demangled) {
 				continue

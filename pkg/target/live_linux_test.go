@@ -168,6 +168,7 @@ func TestPrograms(t *testing.T) {
 			}
 			refused(t, p, "per_thread", "thread-local symbol (TLS)", "0xADDR")
 			refused(t, p, "cuonter", `unknown symbol "cuonter", nearest: prog!counter`, "--list")
+			refused(t, p, "calee:x", `unknown symbol "calee", nearest: prog!callee`, "nm")
 			refused(t, p, "prog!cuonter:4", `unknown symbol "cuonter" in prog, nearest: prog!counter`, "--list")
 			refused(t, p, "progg!counter", `unknown module "progg", nearest: prog`, "maps")
 			wantOffsets(t, p, run)

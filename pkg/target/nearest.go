@@ -16,7 +16,7 @@ func (r *resolver) ambiguous(spec Spec, name string, syms []found) error {
 	e := &Ambiguous{Watch: spec.Name, Name: name}
 	bases := map[string]bool{}
 	for _, f := range syms {
-		e.Places = append(e.Places, fmt.Sprintf("%s at 0x%x", label(f), f.addr))
+		e.Places = append(e.Places, label(f)+" "+position(f))
 		bases[f.m.base()] = true
 	}
 	switch len(bases) {
@@ -28,6 +28,17 @@ func (r *resolver) ambiguous(spec Spec, name string, syms []found) error {
 		e.hint = "name the module, MODULE!SYMBOL, or give the address, 0xADDR"
 	}
 	return e
+}
+
+// position is the address of a symbol, or why it has none.
+func position(f found) string {
+	switch f.sym.Type {
+	case symbol.TLS:
+		return "(thread-local)"
+	case symbol.IFunc:
+		return "(IFUNC)"
+	}
+	return fmt.Sprintf("at 0x%x", f.addr)
 }
 
 func (r *resolver) unknownModule(spec Spec) error {
@@ -51,7 +62,7 @@ func (r *resolver) unknownSymbol(spec Spec, modules []*module) error {
 	}
 	names, of := []string(nil), map[string]string{}
 	for _, m := range modules {
-		for _, sym := range r.data(m) {
+		for _, sym := range r.candidates(m, spec.Access) {
 			for _, n := range []string{sym.Name, sym.Demangled} {
 				if of[n] == "" {
 					names, of[n] = append(names, n), m.base()
@@ -70,18 +81,26 @@ func (r *resolver) unknownSymbol(spec Spec, modules []*module) error {
 	e := r.fail(spec, "unknown symbol %q%s%s", name, where, r.suggest(near))
 	e.cause = ErrNotFound
 	e.hint = fmt.Sprintf("xw-open --pid %d --list prints what can be watched", r.p.PID())
+	if spec.Access == Execute {
+		e.hint = "nm prints the functions of a file"
+	}
 	if len(names) == 0 {
 		e.hint = "there are no symbols: name places as MODULE+OFFSET or 0xADDR"
 	}
 	return e
 }
 
-// data lists the data symbols of a module; a damaged table is remembered.
-func (s *space) data(m *module) []symbol.Sym {
+// candidates lists the symbols of a module that an access can mean: functions are executed, data is read and written. A
+// damaged table is remembered.
+func (s *space) candidates(m *module, access string) []symbol.Sym {
 	if m.file == nil {
 		return nil
 	}
-	syms, err := m.file.DataSymbols()
+	list := m.file.DataSymbols
+	if access == Execute {
+		list = m.file.FuncSymbols
+	}
+	syms, err := list()
 	if err != nil {
 		s.failed = append(s.failed, fmt.Errorf("%s: %w", m.path, err))
 	}
