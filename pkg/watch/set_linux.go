@@ -51,9 +51,6 @@ type record struct {
 	rec []byte
 }
 
-// plainCount counts a slot's own samples, which come where no BPF program is.
-type plainCount struct{ own, foreign, early uint64 }
-
 // scope is one way to cover the tasks of the target.
 type scope interface {
 	// openRings opens what the records go to.
@@ -350,53 +347,6 @@ func (s *Set) Stop() error {
 		gateErr = s.progs.setGate(gateStopped)
 	}
 	return errors.Join(gateErr, s.scope.disarm())
-}
-
-// Totals counts a slot's hits. It is exact after Stop and a last Drain.
-func (s *Set) Totals(slot int) (Totals, error) {
-	for range 10 {
-		before, _, err := s.scope.count(slot)
-		if err != nil {
-			return Totals{}, err
-		}
-		var t tally
-		if s.progs != nil {
-			if t, err = s.progs.tally(slot); err != nil {
-				return Totals{}, err
-			}
-		}
-		after, lost, err := s.scope.count(slot)
-		if err != nil {
-			return Totals{}, err
-		}
-		if before == after {
-			return s.totals(slot, after, lost, t), nil
-		}
-	}
-	return Totals{}, fmt.Errorf("count slot %d: hits go on after the watchpoints were switched off", slot)
-}
-
-func (s *Set) totals(slot int, count, lost uint64, t tally) Totals {
-	own, foreign, early := s.plain[slot].own, s.plain[slot].foreign, s.plain[slot].early
-	if s.progs == nil {
-		return Totals{Counted: count - min(count, foreign+early), Emitted: own, Lost: lost, Foreign: foreign, LostKnown: s.attrs.lost}
-	}
-	known := t.Hits + t.Foreign + t.Stopped + t.Early + own + foreign + early
-	missed := count - min(count, known)
-	return Totals{
-		Counted: t.Hits + own + missed, Emitted: t.Emitted + own, Lost: t.Failed, Stopped: t.Stopped,
-		Foreign: t.Foreign + foreign, Missed: missed, LostKnown: true,
-	}
-}
-
-// Lost is how many records of a slot the rings had no room for so far.
-func (s *Set) Lost(slot int) (uint64, error) {
-	if s.progs != nil {
-		t, err := s.progs.tally(slot)
-		return t.Failed, err
-	}
-	_, lost, err := s.scope.count(slot)
-	return lost, err
 }
 
 // Close releases everything. It may be called at any time, and again.
