@@ -97,7 +97,7 @@ func (r *run) attachHeld(ctx context.Context, specs []target.Spec) (again bool, 
 		return false, err
 	}
 	if len(early) > 0 {
-		if err := r.open(early); err != nil {
+		if err := r.open(early, atExec); err != nil {
 			return false, err
 		}
 	}
@@ -115,13 +115,16 @@ func (r *run) attachHeld(ctx context.Context, specs []target.Spec) (again bool, 
 	case event == launch.Interrupted:
 		return false, context.Cause(ctx)
 	}
-	return false, r.open(late)
+	return false, r.open(late, resolveOptions)
 }
+
+// atExec is how names are understood while a program has no more than itself and its loader.
+var atExec = target.Options{AllowRead: resolveOptions.AllowRead, Program: true}
 
 // sort parts the watches into those whose place is there now and those that libraries may bring.
 func (r *run) sort(specs []target.Spec) (early, late []target.Spec, err error) {
 	for _, spec := range specs {
-		_, err := target.Resolve(r.proc, []target.Spec{spec}, resolveOptions)
+		_, err := target.Resolve(r.proc, []target.Spec{spec}, atExec)
 		switch {
 		case err == nil:
 			early = append(early, spec)
@@ -135,8 +138,8 @@ func (r *run) sort(specs []target.Spec) (early, late []target.Spec, err error) {
 }
 
 // open resolves watches and opens them, beside those that are open already.
-func (r *run) open(specs []target.Spec) error {
-	plan, err := target.Resolve(r.proc, specs, resolveOptions)
+func (r *run) open(specs []target.Spec, opts target.Options) error {
+	plan, err := target.Resolve(r.proc, specs, opts)
 	if err != nil {
 		return err
 	}

@@ -72,7 +72,7 @@ func (r *run) attach(ctx context.Context) error {
 	if tid := r.proc.GivenTID(); tid != 0 {
 		r.note("%d is a thread of process %d, which is watched as a whole", tid, r.proc.PID())
 	}
-	if err := r.open(specs); err != nil {
+	if err := r.open(specs, resolveOptions); err != nil {
 		return err
 	}
 	return r.proc.Verify()

@@ -12,7 +12,8 @@ import (
 // resolver finds places in one process.
 type resolver struct {
 	*space
-	notes []string
+	program bool // symbols without a module are the program's
+	notes   []string
 }
 
 // symbolLen is how much of a place is watched when no length was given: at most this of a symbol, and this of a place
@@ -79,10 +80,13 @@ func (r *resolver) locate(spec Spec) (extent, error) {
 		return r.describe(pl.addr, spec.Access), nil
 	}
 	modules := r.modules
-	if pl.module != "" {
+	switch {
+	case pl.module != "":
 		if modules = r.named(pl.module); len(modules) == 0 {
 			return extent{}, r.unknownModule(spec)
 		}
+	case r.program:
+		modules = slices.DeleteFunc(slices.Clone(modules), func(m *module) bool { return !m.exe })
 	}
 	for _, read := range pl.readings {
 		var syms []found

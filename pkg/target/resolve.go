@@ -11,6 +11,9 @@ import (
 type Options struct {
 	// AllowRead accepts the access r, which needs somebody to decode the instructions.
 	AllowRead bool
+	// Program leaves the libraries out when a symbol is named without its module. A program that is about to start has
+	// only some of them yet, the dynamic loader first, and one that comes later may have the symbol that is meant.
+	Program bool
 }
 
 // Plan is what has to be armed.
@@ -36,7 +39,7 @@ func Resolve(p *proc.Process, specs []Spec, opts Options) (*Plan, error) {
 		return nil, err
 	}
 	defer s.close()
-	r := &resolver{space: s}
+	r := &resolver{space: s, program: opts.Program}
 	spots := make([]spot, len(specs))
 	demands := make([]demand, len(specs))
 	for i, spec := range specs {

@@ -1,0 +1,24 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"xw/pkg/hwtest"
+)
+
+// TestCommandNamesOfTheLoader does not take the loader for the only one that has a name because no other library is there
+// yet when a program starts.
+func TestCommandNamesOfTheLoader(t *testing.T) {
+	hwtest.Require(t)
+	lib := filepath.Join(t.TempDir(), "libtwin.so")
+	if err := os.Rename(hwtest.Compile(t, "cc", "lib.c", "long _r_debug = 1;\nlong twin(void) { return _r_debug; }\n",
+		"-shared", "-fPIC", "-Wl,-soname,libtwin.so"), lib); err != nil {
+		t.Fatal(err)
+	}
+	program := hwtest.BuildC(t, "long twin(void);\nint main(void) { return twin() == 0; }\n", lib, "-Wl,-rpath,"+filepath.Dir(lib))
+	xwOpen(t, "--watch", "_r_debug:8", "--", program).refused(1,
+		`watch "_r_debug": "_r_debug" is ambiguous: libtwin.so!_r_debug at  ... , ld-linux-x86-64.so.2!_r_debug at  ... `,
+		"name the module: MODULE!SYMBOL")
+}
