@@ -115,9 +115,8 @@ type lastHit struct {
 
 // follow makes s the last hit and says how it relates to the one before, where that was, and how far the copy went since,
 // in bytes.
-func (h *lastHit) follow(s *wire.Sample, slot uint32, layout *regLayout) (r relation, before siteKey, moved uint64) {
+func (h *lastHit) follow(s *wire.Sample, key siteKey, slot uint32, layout *regLayout) (r relation, before siteKey, moved uint64) {
 	before = h.key
-	key := keyOf(s)
 	if h.ok {
 		r = h.relate(key, s.Regs, uint64(1)<<(slot&63), layout)
 	}

@@ -26,7 +26,7 @@ func (m *Model) instruction(w *watch, st *site, at Place) instruction {
 	if in.Bits != 32 {
 		in.Bits = 64
 	}
-	if c, ok := m.code[st.key.ip]; ok {
+	if c, ok := m.texts.code[textAt{st.key.ip, st.key.text}]; ok {
 		in.Code, in.CodeStart = c.bytes, c.start
 	}
 	if at.Func != "" && at.Offset.OK {

@@ -16,7 +16,7 @@ type Model struct {
 	regs    regLayout
 	watches []*watch
 	threads threads
-	code    map[uint64]code // by ip
+	texts   texts
 	notes   noteList
 	remarks noteList // on the names that were found
 	gaps    gapList
@@ -44,12 +44,6 @@ type Options struct {
 // maxCode bounds the code that is kept for an ip: far more than an instruction and its neighbours take.
 const maxCode = 1024
 
-// code is the content of memory around an ip, as it was at a hit.
-type code struct {
-	start uint64
-	bytes []byte
-}
-
 // New returns a model of the session that h opens. It fails for a header of another stream.
 func New(h *wire.Header, opts Options) (*Model, error) {
 	if h.Stream != wire.Events {
@@ -60,7 +54,7 @@ func New(h *wire.Header, opts Options) (*Model, error) {
 		session: h.Session,
 		regs:    newRegLayout(h.Session.Regs),
 		threads: newThreads(len(h.Session.Watches)),
-		code:    map[uint64]code{},
+		texts:   newTexts(),
 		paused:  map[throttled]int{},
 		lost:    lostRecords{perCPU: map[uint32]uint64{}},
 		last:    h.Session.StartNS,
@@ -126,12 +120,9 @@ func (m *Model) addTask(rec wire.Record) {
 		m.threads.named(r.TID, r.Comm)
 	case *wire.Mmap:
 		m.see(r.Time)
+		m.texts.mapped(r)
 	case *wire.Code:
-		if len(r.Bin) > maxCode {
-			return
-		}
-		c := m.code[r.IP]
-		m.code[r.IP] = code{start: r.Start, bytes: append(c.bytes[:0], r.Bin...)}
+		m.texts.saw(r)
 	}
 }
 
@@ -192,7 +183,7 @@ func (m *Model) sample(s *wire.Sample) {
 	m.lost.seen(s.CPU, s.Time)
 	t := m.threads.get(s.TID)
 	m.threads.hit(t, w.id)
-	w.hit(s, t, &m.regs)
+	w.hit(s, m.keyOf(s), t, &m.regs)
 }
 
 // Finish says that no more records come: nil if the stream ended with its end record, else why it did not.

@@ -64,7 +64,8 @@ func (m *Model) lines(w *watch, out *Watch, ends map[*site][]*site) {
 // compareSites orders sites: most hits first.
 func compareSites(a, b Site) int {
 	return cmp.Or(cmp.Compare(b.Hits, a.Hits), cmp.Compare(a.Origin, b.Origin), cmp.Compare(a.IP.V, b.IP.V),
-		cmp.Compare(userIP(a), userIP(b)), cmp.Compare(a.SyscallNR.V, b.SyscallNR.V))
+		cmp.Compare(userIP(a), userIP(b)), cmp.Compare(a.SyscallNR.V, b.SyscallNR.V),
+		cmp.Compare(a.key.text.home, b.key.text.home), cmp.Compare(a.key.text.version, b.key.text.version))
 }
 
 func userIP(s Site) uint64 {

@@ -46,15 +46,18 @@ type watch struct {
 // siteKey tells sites apart. A kernel hit is told apart by where the process was, too.
 type siteKey struct {
 	ip      uint64
+	text    text // of user code
 	userIP  wire.Opt
 	syscall wire.Opt
 	origin  uint32
 }
 
-func keyOf(s *wire.Sample) siteKey {
+func (m *Model) keyOf(s *wire.Sample) siteKey {
 	key := siteKey{ip: s.IP, origin: s.Origin}
 	if s.Origin != 0 {
 		key.userIP, key.syscall = s.UserIP, s.Syscall
+	} else {
+		key.text = m.texts.at(s.IP)
 	}
 	return key
 }
@@ -113,14 +116,14 @@ func newWatch(w *wire.Watch, id uint64) *watch {
 }
 
 // hit takes one hit of the watch by t. It allocates nothing for a site, thread, value and stack that were seen before.
-func (w *watch) hit(s *wire.Sample, t *thread, regs *regLayout) {
+func (w *watch) hit(s *wire.Sample, key siteKey, t *thread, regs *regLayout) {
 	w.hits++
 	if !w.first.OK || s.Time < w.first.V {
 		w.first = wire.Some(s.Time)
 	}
 	w.last = max(w.last, s.Time)
 
-	st := w.site(s)
+	st := w.site(s, key)
 	st.hits++
 	st.first, st.last = min(st.first, s.Time), max(st.last, s.Time)
 	st.threads.add(t.index)
@@ -141,8 +144,7 @@ func (w *watch) hit(s *wire.Sample, t *thread, regs *regLayout) {
 	}
 }
 
-func (w *watch) site(s *wire.Sample) *site {
-	key := keyOf(s)
+func (w *watch) site(s *wire.Sample, key siteKey) *site {
 	if st := w.recent; st != nil && st.key == key {
 		return st
 	}
@@ -219,7 +221,7 @@ func (w *watch) registers(s *wire.Sample, st *site, slot int, t *thread, layout 
 		return
 	}
 	st.regs = append(st.regs[:0], s.Regs...)
-	r, before, moved := last.follow(s, uint32(slot), layout)
+	r, before, moved := last.follow(s, st.key, uint32(slot), layout)
 	st.folded.add(r, before, st.key)
 	switch {
 	case r == separate, r == unclear, last.epoch != w.epoch:
