@@ -128,19 +128,13 @@ type code struct {
 
 // set takes the code that a hit at ip brought.
 func (c *code) set(ip uint64, h *perfabi.Hit) {
-	from, to := perfabi.HitCodeHalf, perfabi.HitCodeHalf
-	if h.Flags&perfabi.HitCodeBefore != 0 {
-		from = 0
-	}
+	far, near := h.Before(ip)
+	*c = code{ip: ip, start: ip - uint64(len(far)+len(near))}
+	c.n = copy(c.bytes[:], far)
+	c.n += copy(c.bytes[c.n:], near)
 	if h.Flags&perfabi.HitCodeFrom != 0 {
-		to = 2 * perfabi.HitCodeHalf
+		c.n += copy(c.bytes[c.n:], h.Code[perfabi.HitCodeHalf:])
 	}
-	*c = code{ip: ip, start: ip - uint64(perfabi.HitCodeHalf-from)}
-	if from == 0 && h.Flags&perfabi.HitCodeFar != 0 {
-		c.start -= perfabi.HitFarSize
-		c.n = copy(c.bytes[:], h.Far)
-	}
-	c.n += copy(c.bytes[c.n:], h.Code[from:to])
 }
 
 // maxCodes bounds the pieces of code that are remembered, some 10 MB. Beyond it all are forgotten and may be told again.

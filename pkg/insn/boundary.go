@@ -62,9 +62,11 @@ func (f *finder) forward(addr, function uint64) (last []instr, ok bool) {
 func (f *finder) backward(addr uint64) (list []instr, found certainty) {
 	code := f.behind(addr)
 	n := len(code)
+	first := f.firstOf(code, addr)
 	// follows[i] says that an instruction may begin at i: one ends there, or begins before the code at hand.
 	var follows [lookBack]bool
-	for i := range min(maxLen, n) {
+	follows[0] = true
+	for i := 1; i < min(maxLen, n) && !first; i++ {
 		follows[i] = true
 	}
 	var others []instr
@@ -87,12 +89,20 @@ func (f *finder) backward(addr uint64) (list []instr, found certainty) {
 		list = others
 	}
 	switch {
-	case n < maxLen:
+	case n < maxLen && !first:
 		return list, cut
 	case len(list) == 1:
 		return list, proven
 	}
 	return list, listed
+}
+
+// firstOf reports whether code that ends at addr is the first there is: nothing could be read of the page before it when an
+// instruction had just been executed that ends at addr, and so none of that is in that page.
+func (f *finder) firstOf(code []byte, addr uint64) bool {
+	const page = 4096
+	start := addr - uint64(len(code))
+	return 0 < len(code) && len(code) < lookBack && start%page == 0 && start == f.CodeStart
 }
 
 // behind gives the code before addr, as much as is at hand up to lookBack bytes.

@@ -71,6 +71,12 @@ func (c *findCase) check(t *testing.T) {
 	}
 }
 
+// inPage moves the code away from the start of the page, before which there may be none.
+func inPage(in *Input) {
+	in.IP += 0x20
+	in.CodeStart += 0x20
+}
+
 func writeOnly(in *Input) { in.Access = "w" }
 
 func wholeFunction(in *Input) { in.FuncStart = base }
@@ -129,6 +135,10 @@ var found = []findCase{
 		regs: map[int]uint64{regSP: watched}, status: Exact, op: Write, text: "call 0x401015"},
 	{name: "a call through memory, by the stack", before: "ff 15" + "fa 5f c0 ff" + nops, edit: calledThroughMemory,
 		regs: map[int]uint64{regSP: 0x9000}, status: Exact, op: Read, text: "call qword ptr [0x7000]"},
+	{name: "the first code of a page", before: "48 89 07", regs: map[int]uint64{regDI: watched},
+		status: Exact, op: Write, text: "mov qword ptr [rdi], rax"},
+	{name: "near the start of a page", before: strings.Repeat("90", 13) + "48 89 07", regs: map[int]uint64{regDI: watched},
+		status: Exact, op: Write, text: "mov qword ptr [rdi], rax"},
 }
 
 // calledFromBase makes the return address the watched value, and ip the target of the call at base.
@@ -162,20 +172,22 @@ func TestFound(t *testing.T) {
 // missed are hits whose instruction cannot be told, and must not be guessed.
 var missed = []findCase{
 	{name: "no code", edit: func(in *Input) { in.Code = nil }, status: NotFound, op: Unknown, reason: "no code bytes"},
+	{name: "data at the start of a page", before: "06 48 89 07", regs: map[int]uint64{regDI: watched},
+		status: Ambiguous, op: Write, reason: "2 instructions could have made the access: mov qword ptr [rdi], rax; mov dword"},
 	{name: "no instruction", before: strings.Repeat("06", 20), status: NotFound, op: Unknown, reason: "no instruction can be"},
 	{name: "no instruction at ip", before: nops, after: "06", edit: func(in *Input) { in.Access = "x" },
 		status: NotFound, op: Execute, reason: "no instruction can be decoded at ip"},
-	{name: "code too short to tell", before: strings.Repeat("90", 13) + "48 89 07", regs: map[int]uint64{regDI: watched},
+	{name: "code too short to tell", before: strings.Repeat("90", 13) + "48 89 07", regs: map[int]uint64{regDI: watched}, edit: inPage,
 		status: Ambiguous, op: Write, reason: "2 instructions could have made the access: mov qword ptr [rdi], rax; mov dword"},
-	{name: "code shorter than an instruction", before: "90 90 88 07", regs: map[int]uint64{regDI: watched},
+	{name: "code shorter than an instruction", before: "90 90 88 07", regs: map[int]uint64{regDI: watched}, edit: inPage,
 		status: Ambiguous, op: Unknown, reason: "begins before"},
-	{name: "two operations", before: "b8 00 00 00 00 00 00 00 00 00 00 00 00 0f 11 03", regs: map[int]uint64{regBX: watched},
+	{name: "two operations", before: "b8 00 00 00 00 00 00 00 00 00 00 00 00 0f 11 03", regs: map[int]uint64{regBX: watched}, edit: inPage,
 		status: Ambiguous, op: Unknown, reason: "movups"},
 	{name: "another operand", before: nops + "48 89 07", regs: map[int]uint64{regDI: watched + 8},
 		status: NotFound, op: Unknown, reason: "mov qword ptr [rdi], rax ends at ip and does not touch"},
 	{name: "a read under a write watch", before: nops + "48 8b 07", edit: writeOnly, regs: map[int]uint64{regDI: watched},
 		status: NotFound, op: Unknown, reason: "does not touch"},
-	{name: "an address that cannot be checked among several", before: strings.Repeat("90", 13) + "48 8b 00",
+	{name: "an address that cannot be checked among several", before: strings.Repeat("90", 13) + "48 8b 00", edit: inPage,
 		status: Ambiguous, op: Read, reason: "mov rax, qword ptr [rax]; mov eax"},
 	{name: "lea and nop", before: nops + "48 8d 07", regs: map[int]uint64{regDI: watched},
 		status: NotFound, op: Unknown, reason: "does not touch"},
@@ -199,6 +211,7 @@ var missed = []findCase{
 		regs: map[int]uint64{regDI: watched + 1, regCX: 7}, status: Ambiguous, op: Write, reason: "2 instructions"},
 	{name: "files that disagree with the code at the hit", before: strings.Repeat("90", 13) + "48 89 07",
 		regs: map[int]uint64{regDI: watched}, edit: func(in *Input) {
+			inPage(in)
 			in.ReadCode = func(_ uint64, p []byte) int { return copy(p, strings.Repeat("\x90", len(p))) }
 		}, status: Ambiguous, op: Write, reason: "2 instructions"},
 	{name: "both directions of a string instruction, with different operations", before: nops + "a4",

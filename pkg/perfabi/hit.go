@@ -22,6 +22,8 @@ const (
 	HitCommSize = 16 // TASK_COMM_LEN
 	HitCodeHalf = 16 // bytes of code before ip, and as many from it on
 	HitFarSize  = 48 // bytes of code before those: with 64 in all nearly every instruction that ends at ip is told apart
+
+	HitPage = 4096 // bytes of a page, the least that can be mapped
 )
 
 // Flags of a payload: which of its fields are valid, and where the hit was made.
@@ -34,6 +36,7 @@ const (
 	HitInSyscall   = 1 << 5 // Syscall: the task came into the kernel by an instruction that makes one
 	HitChildValid  = 1 << 6 // Child
 	HitCodeFar     = 1 << 7 // the code at ip-64..ip-16
+	HitCodePage    = 1 << 8 // of the nearer of these two that is not valid as a whole, the end: what is in the page of its last byte
 )
 
 // Hit is one payload. Slices alias it.
@@ -48,6 +51,27 @@ type Hit struct {
 	Code    []byte // the code from ip-16 to ip+16: each half valid with HitCodeBefore, HitCodeFrom
 	Child   uint64 // valid with HitChildValid
 	Far     []byte // HitFarSize bytes, the code from ip-64 to ip-16: valid with HitCodeFar
+}
+
+// Before is the code that ends at ip, in the two parts that the payload has of it: what ends at ip-16, and from there on.
+func (h *Hit) Before(ip uint64) (far, near []byte) {
+	near = h.Code[:HitCodeHalf]
+	if h.Flags&HitCodeBefore == 0 {
+		return nil, h.inPage(near, ip)
+	}
+	if h.Flags&HitCodeFar == 0 {
+		return h.inPage(h.Far, ip-HitCodeHalf), near
+	}
+	return h.Far, near
+}
+
+// inPage is the end of the code that ends at the address end: as much as is in the last page, if that was read.
+func (h *Hit) inPage(code []byte, end uint64) []byte {
+	n := end % HitPage
+	if h.Flags&HitCodePage == 0 || n >= uint64(len(code)) {
+		return nil
+	}
+	return code[uint64(len(code))-n:]
 }
 
 // ParseHit reads a payload. The error is an *Error if it is shorter than any version's.

@@ -27,6 +27,9 @@ func PeekID(rec []byte) (uint64, bool) {
 	return binary.LittleEndian.Uint64(rec[len(rec)-8:]), true
 }
 
+// PeekIP is the ip of a sample that begins with its event's id, as all of xw's do, and has one.
+func PeekIP(rec []byte) (uint64, bool) { return wordAt(rec, HeaderSize+8) }
+
 // PeekTime is the time of a record in ns of its event's clock. sampleType must have SampleTime.
 func PeekTime(rec []byte, sampleType uint64) (uint64, bool) {
 	if len(rec) < HeaderSize {

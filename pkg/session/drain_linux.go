@@ -40,6 +40,7 @@ func (r *run) drain(room func() bool) {
 		t, whole, more = r.empty(room)
 		brought = brought || more
 	}
+	r.writeCode()
 	if whole && (brought || max(r.rounds.brought, r.urgent()) > r.rounds.covered) {
 		r.out.endRound(t)
 		r.out.flush()
@@ -56,6 +57,9 @@ func (r *run) empty(room func() bool) (t uint64, whole, brought bool) {
 	whole, err := r.set.Drain(room, func(cpu int, rec []byte) {
 		brought = true
 		r.execed = r.execed || r.set.Execed(rec)
+		if ip, ok := r.set.PlainIP(rec); ok {
+			r.sights.see(ip)
+		}
 		r.out.record(cpu, rec)
 	})
 	if err != nil {

@@ -115,6 +115,7 @@ func (r *run) rotateFile() error {
 	}
 	r.pipe.count.Store(0)
 	r.start = now
+	r.sights.forget()
 	for _, l := range r.chains.levels {
 		if l.inChain {
 			r.bounds = append(r.bounds, l.bound)

@@ -38,6 +38,7 @@ type run struct {
 	rounds   rounds
 	chains   *chains
 	rate     *rate
+	sights   sights
 	files    *files        // nil when the stream goes to Out
 	past     []wire.Counts // what the files before the present one have, by watch
 	bounds   []wire.Bound  // made and not yet written

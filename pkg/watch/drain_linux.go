@@ -291,6 +291,19 @@ func (s *Set) slotOf(rec []byte) (int, bool) {
 	return int(slot), ok && int(slot) < len(s.cfg.Slots)
 }
 
+// PlainIP is the ip of a hit in user mode whose record is the watchpoint's own sample: no program has brought its code.
+func (s *Set) PlainIP(rec []byte) (uint64, bool) {
+	if s.progs != nil || perfabi.PeekType(rec) != perfabi.RecordSample ||
+		perfabi.PeekMisc(rec)&perfabi.MiscCPUModeMask != perfabi.MiscUser {
+		return 0, false
+	}
+	id, _ := perfabi.PeekID(rec)
+	if src, ok := s.sources[id]; !ok || src.Role != "breakpoint" {
+		return 0, false
+	}
+	return perfabi.PeekIP(rec)
+}
+
 // Execed reports whether a record says that the target has executed another program.
 func (s *Set) Execed(rec []byte) bool {
 	h, err := perfabi.ParseHeader(rec)

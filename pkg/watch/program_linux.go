@@ -108,10 +108,14 @@ func (p *programs) load(s Slot) error {
 
 // Places on the program's stack.
 const (
-	stackHit  = -perfabi.HitSize // the payload, at the top
+	stackHit  = -stackTop // the payload, with room above it
 	stackMM   = stackHit - 8
 	stackKey  = stackHit - 16
 	stackCode = stackHit - 24
+
+	// stackTop is the size of the payload and of what readPage could write behind it if the number of bytes and the place
+	// for them were any that each can be: the verifier does not know that they depend on each other.
+	stackTop = perfabi.HitSize + perfabi.HitFarSize
 )
 
 // assemble writes the program of one slot. It runs in the trap of the hit: it looks whether the task has the target's
@@ -167,7 +171,7 @@ func (p *programs) assemble(index int, s Slot) asm.Instructions {
 	bump(tallyHits)
 
 	add(asm.Mov.Imm(asm.R9, 0))
-	for off := 0; off < perfabi.HitSize; off += 8 {
+	for off := 0; off < stackTop; off += 8 {
 		add(asm.StoreMem(asm.RFP, field(off), asm.R9, asm.DWord))
 	}
 	add(asm.StoreImm(asm.RFP, field(perfabi.HitSlotOff), int64(index), asm.Word),
@@ -229,10 +233,14 @@ func (p *programs) assemble(index int, s Slot) asm.Instructions {
 			asm.JLE.Imm(asm.R1, perfabi.HitFarSize+4*perfabi.HitCodeHalf, "emit"))
 	}
 	add(asm.Sub.Imm(asm.R3, perfabi.HitCodeHalf))
-	readUser(stackHit+perfabi.HitCodeOff, perfabi.HitCodeHalf, perfabi.HitCodeBefore, "ahead")
+	readUser(stackHit+perfabi.HitCodeOff, perfabi.HitCodeHalf, perfabi.HitCodeBefore, "page")
 	add(asm.LoadMem(asm.R3, asm.R6, ctxIP, asm.DWord),
 		asm.Sub.Imm(asm.R3, perfabi.HitFarSize+perfabi.HitCodeHalf))
-	readUser(stackHit+perfabi.HitFarOff, perfabi.HitFarSize, perfabi.HitCodeFar, "ahead")
+	readUser(stackHit+perfabi.HitFarOff, perfabi.HitFarSize, perfabi.HitCodeFar, "far page")
+	add(asm.Ja.Label("ahead"))
+	add(readPage("page", 0, perfabi.HitCodeOff, perfabi.HitCodeHalf, "ahead")...)
+	add(asm.Ja.Label("ahead"))
+	add(readPage("far page", perfabi.HitCodeHalf, perfabi.HitFarOff, perfabi.HitFarSize, "ahead")...)
 	add(asm.LoadMem(asm.R3, asm.R6, ctxIP, asm.DWord).WithSymbol("ahead"))
 	readUser(stackHit+perfabi.HitCodeOff+perfabi.HitCodeHalf, perfabi.HitCodeHalf, perfabi.HitCodeFrom, "emit")
 
@@ -263,6 +271,29 @@ func (p *programs) assemble(index int, s Slot) asm.Instructions {
 	bump(tallyEarly)
 	add(asm.Mov.Imm(asm.R0, 0).WithSymbol("out"), asm.Return())
 	return ins
+}
+
+// readPage returns instructions for code before ip-back that could not be read as a whole: what is of it in the page of
+// ip-back goes to the end of the n bytes at offset in the payload. The page before may not be there, as where a compiler
+// has put the first code into a new mapping. name is the label of the first instruction, done the one behind them.
+func readPage(name string, back int32, offset, n int, done string) asm.Instructions {
+	return asm.Instructions{
+		asm.LoadMem(asm.R3, asm.R6, ctxIP, asm.DWord).WithSymbol(name),
+		asm.Sub.Imm(asm.R3, back),
+		asm.Mov.Reg(asm.R2, asm.R3),
+		asm.And.Imm(asm.R2, perfabi.HitPage-1),
+		asm.JEq.Imm(asm.R2, 0, done),
+		asm.JGE.Imm(asm.R2, int32(n), done),
+		asm.Sub.Reg(asm.R3, asm.R2),
+		asm.Mov.Imm(asm.R4, int32(n)),
+		asm.Sub.Reg(asm.R4, asm.R2),
+		asm.Mov.Reg(asm.R1, asm.RFP),
+		asm.Add.Imm(asm.R1, int32(stackHit+offset)),
+		asm.Add.Reg(asm.R1, asm.R4),
+		asm.FnProbeReadUser.Call(),
+		asm.JNE.Imm(asm.R0, 0, done),
+		asm.Or.Imm(asm.R9, perfabi.HitCodePage),
+	}
 }
 
 // copyBytes returns instructions that copy the bytes of a slot at the user address in register addr into the payload and

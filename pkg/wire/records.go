@@ -328,7 +328,8 @@ type Mmap struct {
 	BuildID []byte
 }
 
-// Code is the code around an ip, as it was at a hit; once for each distinct content.
+// Code is the code around an ip, as it was at a hit; once for each distinct content. In a raw stream it was
+// read from the process when the first hit there was seen.
 type Code struct {
 	IP    uint64
 	Start uint64 // address of Bin's first byte

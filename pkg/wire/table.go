@@ -108,7 +108,7 @@ func Table() []Spec {
 		{"comm", events, func() Record { return new(Comm) }, []Field{u("time"), u("pid"), u("tid"), str("comm")}},
 		{"mmap", events, func() Record { return new(Mmap) }, []Field{u("time"), u("pid"), u("tid"), hexF("start"), hexF("len"),
 			hexF("offset"), u("prot"), u("flags"), str("path"), binN("build_id")}},
-		{"code", events, func() Record { return new(Code) }, []Field{hexF("ip"), hexF("start"), bin("bin")}},
+		{"code", both, func() Record { return new(Code) }, []Field{hexF("ip"), hexF("start"), bin("bin")}},
 		{"rebind", events, func() Record { return new(Rebind) }, []Field{u("time"), u("watch"), u("generation"),
 			hexNil("old"), hexNil("new"), u("cause_time")}},
 		{"late", events, func() Record { return new(Late) }, []Field{u("cpu"), u("n")}},
