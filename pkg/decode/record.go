@@ -56,12 +56,12 @@ func (d *decoder) taskRecord(e entry, h perfabi.Header, l *perfabi.Layout, rec [
 		if err := p.lost.Decode(rec, l); err != nil {
 			return nil, err
 		}
-		return &wire.Lost{Time: e.time, CPU: e.cpu, N: p.lost.Lost}, nil
+		return &wire.Lost{Time: e.time, CPU: cpuOf(e, l, &p.lost.SampleID), N: p.lost.Lost}, nil
 	case perfabi.RecordLostSamples:
 		if err := p.lostSamples.Decode(rec, l); err != nil {
 			return nil, err
 		}
-		return &wire.Lost{Time: e.time, CPU: e.cpu, N: p.lostSamples.Lost}, nil
+		return &wire.Lost{Time: e.time, CPU: cpuOf(e, l, &p.lostSamples.SampleID), N: p.lostSamples.Lost}, nil
 	case perfabi.RecordThrottle, perfabi.RecordUnthrottle:
 		if err := p.throttle.Decode(rec, l); err != nil {
 			return nil, err
@@ -92,6 +92,14 @@ func (d *decoder) taskRecord(e entry, h perfabi.Header, l *perfabi.Layout, rec [
 		return &wire.Mmap{Time: e.time, PID: m.PID, TID: m.TID, Start: m.Addr, Len: m.Len, Offset: m.Offset, Prot: m.Prot,
 			Flags: m.Flags, Path: string(m.Filename), BuildID: m.BuildID}, nil
 	}
+}
+
+// cpuOf is the CPU that a record is of. The ring may be a thread's, which names none.
+func cpuOf(e entry, l *perfabi.Layout, id *perfabi.SampleIDFields) uint32 {
+	if l.SampleType&perfabi.SampleCPU != 0 {
+		return id.CPU
+	}
+	return e.cpu
 }
 
 // commRecord is the new name of a thread, which an exec may have given it.

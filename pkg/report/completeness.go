@@ -78,8 +78,12 @@ func mismatch(w *watch) string {
 func (m *Model) lostGaps(lost uint64, counted bool) []Gap {
 	var gaps []Gap
 	for _, s := range m.lost.spans {
+		of := fmt.Sprint("CPU ", s.cpu)
+		if m.lost.thread {
+			of = "a thread"
+		}
 		g := Gap{Kind: gapLost, FromNS: Num(wire.Opt{V: s.from, OK: s.from != 0}), ToNS: num(s.to),
-			Detail: Text(fmt.Sprintf("%d records of CPU %d found no room", s.n, s.cpu))}
+			Detail: Text(fmt.Sprintf("%d records of %s found no room", s.n, of))}
 		if !counted {
 			g.Count = num(s.n)
 		}

@@ -171,6 +171,7 @@ type lostRecords struct {
 	spans  []lostSpan        // the first MaxEntries
 	more   uint64            // records lost in spans beyond
 	perCPU map[uint32]uint64 // time of the last record that a CPU delivered
+	thread bool              // rings are those of threads: when one delivered its last record is not known
 }
 
 type lostSpan struct {
@@ -186,10 +187,13 @@ func (l *lostRecords) seen(cpu uint32, t uint64) {
 	}
 }
 
-// add takes a lost record: what is lost lies between the record that the CPU delivered before and this one.
+// add takes a lost record: what is lost lies between the record that the CPU delivered before and this one. from is 0 if that is
+// not known.
 func (l *lostRecords) add(r *wire.Lost) (from uint64) {
 	l.total += r.N
-	from = l.perCPU[r.CPU]
+	if !l.thread {
+		from = l.perCPU[r.CPU]
+	}
 	l.seen(r.CPU, r.Time)
 	if len(l.spans) >= MaxEntries {
 		l.more += r.N
