@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/binary"
 	"slices"
+	"strconv"
 	"strings"
 
 	"xw/pkg/insn"
@@ -48,13 +49,24 @@ func (m *Model) instruction(w *watch, st *site, at Place) instruction {
 func (m *Model) symbol(addr, time uint64) (string, uint64) {
 	for _, w := range m.watches {
 		if _, name, ok := strings.Cut(w.Place, "!"); ok && w.Addr.OK && !w.Parent.OK && addr-w.Addr.V < w.Len {
-			return name, w.Addr.V
+			symbol, offset := cutOffset(name)
+			return symbol, w.Addr.V - offset
 		}
 	}
 	if p := m.place(addr, time); p.Func != "" && p.Offset.OK {
 		return string(p.Func), addr - p.Offset.V
 	}
 	return "", 0
+}
+
+// cutOffset takes the offset behind a symbol from the end of a place.
+func cutOffset(place string) (symbol string, offset uint64) {
+	if i := strings.LastIndexByte(place, '+'); i >= 0 {
+		if n, err := strconv.ParseUint(place[i+1:], 0, 64); err == nil {
+			return place[:i], n
+		}
+	}
+	return place, 0
 }
 
 // general returns registers in the order rax rbx rcx rdx rsi rdi rbp rsp r8..r15; nil unless all are there.
