@@ -22,3 +22,13 @@ func TestCommandNamesOfTheLoader(t *testing.T) {
 		`watch "_r_debug": "_r_debug" is ambiguous: libtwin.so!_r_debug at  ... , ld-linux-x86-64.so.2!_r_debug at  ... `,
 		"name the module: MODULE!SYMBOL")
 }
+
+// TestFullDisk says once that the stream could not be written.
+func TestFullDisk(t *testing.T) {
+	hwtest.Require(t)
+	program := hwtest.BuildC(t, early)
+	o := xwOpen(t, "--watch", "counter", "-o", "/dev/full", "--", program)
+	if code := o.code(); code != 1 || len(o.said) != 3 || o.said[2] != "xw-open: write /dev/full: no space left on device" {
+		t.Errorf("exit %d, said %q", code, o.said)
+	}
+}

@@ -285,7 +285,10 @@ func (r *run) stop(reason string, cause error) {
 
 // stopWriting stops because the stream cannot be written.
 func (r *run) stopWriting() {
-	err := errors.Join(r.pipe.failure(), r.out.err)
+	err := r.pipe.failure()
+	if err == nil { // otherwise the error of the stream comes of it
+		err = r.out.err
+	}
 	if errors.Is(err, r.io.Closed) {
 		r.stop(StopDownstream, nil)
 		return
