@@ -36,3 +36,21 @@ func TestNameOfWatchedBytes(t *testing.T) {
 		}
 	}
 }
+
+// TestPlaceWithoutItsFile names the file all the same.
+func TestPlaceWithoutItsFile(t *testing.T) {
+	for _, test := range []struct {
+		place Place
+		want  string
+	}{
+		{Place{Module: "libx.so", Note: "file not found"}, "0x400510 (libx.so)"},
+		{Place{Module: "prog", Note: "file not found", home: true}, "0x400510 (prog)"},
+		{Place{Module: "libx.so", ModuleOffset: hex(0x510)}, "libx.so+0x510"},
+		{Place{Module: "[anon]"}, "0x400510"},
+		{Place{Note: "no mapping"}, "0x400510 (no mapping)"},
+	} {
+		if got := placeWords(test.place, hex(0x400510)); got != test.want {
+			t.Errorf("%+v: %q, want %q", test.place, got, test.want)
+		}
+	}
+}

@@ -170,6 +170,8 @@ func moduleWords(p Place) string {
 		return "(" + string(p.Note) + ")"
 	case p.JIT:
 		return "(JIT)"
+	case p.Func == "" && !p.ModuleOffset.OK && p.Module != "" && p.Module[0] != '[': // named by its address alone
+		return "(" + string(p.Module) + ")"
 	case p.Module == "" || p.Func == "" || p.Module == "[kernel]" || p.home:
 		return ""
 	}
