@@ -5,7 +5,6 @@ import (
 	"io"
 	"testing"
 
-	"xw/pkg/perfabi"
 	"xw/pkg/wire"
 )
 
@@ -13,7 +12,7 @@ import (
 // 1000 hits.
 func load(t testing.TB, n int) []byte {
 	t.Helper()
-	records := append([]wire.Record{rawHeader()}, rawSources(perfabi.MaskGeneral)...)
+	records := append([]wire.Record{rawHeader()}, rawSources()...)
 	bins := [2][]byte{}
 	for i := range n {
 		h := hitSpec{time: uint64(1000 + i), pid: 7, tid: uint32(7 + i%8), ip: 0x400000 + uint64(i*7%40), slot: uint32(i % 3),

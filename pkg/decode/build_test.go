@@ -38,14 +38,10 @@ func ids(list ...uint64) (b []byte) {
 	return b
 }
 
-// rawSources are the sources of the ids above, with and without registers.
-func rawSources(regs uint64) []wire.Record {
-	intr := uint64(0)
-	if regs != 0 {
-		intr = perfabi.SampleRegsIntr
-	}
+// rawSources are the sources of the ids above.
+func rawSources() []wire.Record {
 	return []wire.Record{
-		&wire.Source{Role: roleOutput, SampleType: outputType | intr, RegsIntr: regs, IDs: ids(outputID)},
+		&wire.Source{Role: roleOutput, SampleType: outputType, IDs: ids(outputID)},
 		&wire.Source{Role: roleBreakpoint, Watch: wire.Some(1), Slot: wire.Some(0), SampleType: breakpointType, IDs: ids(breakpointID)},
 		&wire.Source{Role: roleSideband, SampleType: sidebandType, IDs: ids(sidebandID)},
 	}
@@ -73,27 +69,29 @@ type hitSpec struct {
 	addr     uint64
 	value    uint64
 	comm     string
-	code     [32]byte
+	code     [32]byte // from ip-16 on
 	regs     bool
 }
 
 func (h hitSpec) record() []byte {
 	payload := make([]byte, perfabi.HitSize+4)
 	binary.LittleEndian.PutUint32(payload[perfabi.HitSlotOff:], h.slot)
-	binary.LittleEndian.PutUint32(payload[perfabi.HitFlagsOff:], perfabi.HitValueValid|perfabi.HitCodeBefore|perfabi.HitCodeFrom)
+	binary.LittleEndian.PutUint32(payload[perfabi.HitFlagsOff:], perfabi.HitValueValid)
+	binary.LittleEndian.PutUint32(payload[perfabi.HitCodeAtOff:], perfabi.HitCodeBack-16)
+	binary.LittleEndian.PutUint32(payload[perfabi.HitCodeLenOff:], uint32(len(h.code)))
 	binary.LittleEndian.PutUint64(payload[perfabi.HitAddrOff:], h.addr)
 	binary.LittleEndian.PutUint64(payload[perfabi.HitValueOff:], h.value)
 	copy(payload[perfabi.HitCommOff:], h.comm)
-	copy(payload[perfabi.HitCodeOff:], h.code[:])
+	copy(payload[perfabi.HitCodeOff+perfabi.HitCodeBack-16:], h.code[:])
+	if h.regs {
+		payload[perfabi.HitFlagsOff] |= perfabi.HitRegsValid
+		for i := range uint64(16) {
+			binary.LittleEndian.PutUint64(payload[perfabi.HitRegsOff+8*i:], h.time+i)
+		}
+	}
 	b := perfRecord(perfabi.RecordSample, perfabi.MiscUser, outputID, h.ip, pair(h.pid, h.tid), h.time)
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(payload)))
 	b = append(b, payload...)
-	if h.regs {
-		b = binary.LittleEndian.AppendUint64(b, perfabi.RegsABI64)
-		for i := range uint64(16) {
-			b = binary.LittleEndian.AppendUint64(b, h.time+i)
-		}
-	}
 	binary.LittleEndian.PutUint16(b[6:], uint16(len(b)))
 	return b
 }

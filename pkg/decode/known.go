@@ -123,18 +123,13 @@ func (n names) learn(tid uint32, comm []byte) (name, bool) {
 type code struct {
 	ip, start uint64
 	n         int
-	bytes     [perfabi.HitFarSize + 2*perfabi.HitCodeHalf]byte
+	bytes     [perfabi.HitCodeSize]byte
 }
 
 // set takes the code that a hit at ip brought.
 func (c *code) set(ip uint64, h *perfabi.Hit) {
-	far, near := h.Before(ip)
-	*c = code{ip: ip, start: ip - uint64(len(far)+len(near))}
-	c.n = copy(c.bytes[:], far)
-	c.n += copy(c.bytes[c.n:], near)
-	if h.Flags&perfabi.HitCodeFrom != 0 {
-		c.n += copy(c.bytes[c.n:], h.Code[perfabi.HitCodeHalf:])
-	}
+	*c = code{ip: ip, start: ip - perfabi.HitCodeBack + uint64(h.CodeAt)}
+	c.n = copy(c.bytes[:], h.Code)
 }
 
 // maxCodes bounds the pieces of code that are remembered, some 10 MB. Beyond it all are forgotten and may be told again.

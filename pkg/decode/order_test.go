@@ -65,7 +65,7 @@ func TestOrderAgainstModel(t *testing.T) {
 		r := rand.New(rand.NewPCG(jitter, 7))
 		const cpus = 5
 		m := &model{late: map[uint32]uint64{}}
-		records := append([]wire.Record{rawHeader()}, rawSources(0)...)
+		records := append([]wire.Record{rawHeader()}, rawSources()...)
 		number := 0
 		for step := range 300 {
 			now := uint64(100 * step)
@@ -123,7 +123,7 @@ func outcome(t *testing.T, stream []byte) (numbers []int, lates []wire.Late) {
 // TestPendingIsBounded never sends a round. Everything comes out all the same, and the bound holds throughout.
 func TestPendingIsBounded(t *testing.T) {
 	const hits, bound = 50_000, 3 << 20
-	records := append([]wire.Record{rawHeader()}, rawSources(0)...)
+	records := append([]wire.Record{rawHeader()}, rawSources()...)
 	for i := range hits / 10 {
 		var bin []byte
 		for j := range 10 {
@@ -259,7 +259,7 @@ func TestHitDoesNotAllocate(t *testing.T) {
 
 // TestSinkErrorEnds lets the output fail at every record.
 func TestSinkErrorEnds(t *testing.T) {
-	in := encode(t, append(append([]wire.Record{rawHeader()}, rawSources(0)...),
+	in := encode(t, append(append([]wire.Record{rawHeader()}, rawSources()...),
 		&wire.Chunk{Bin: append(hitSpec{time: 5, addr: 0x1000, comm: "a"}.record(), perfRecord(99, 0, 1)...)}, &wire.Round{T: 9},
 		&wire.Bound{Time: 10, Watch: 2}, &wire.Chunk{Bin: hitSpec{time: 1, addr: 0x1000}.record()}, &wire.Round{T: 20},
 		&wire.Map{Start: 1, End: 2}, &wire.Note{}, &wire.Counts{}, &wire.End{})...)
@@ -324,7 +324,7 @@ func TestHeapSorts(t *testing.T) {
 // TestSparseSampleType decodes samples of an event without a time: they stay in the order of their ring.
 func TestSparseSampleType(t *testing.T) {
 	const sampleType = perfabi.SampleIdentifier | perfabi.SampleIP | perfabi.SampleAddr
-	stream := encode(t, rawHeader(), rawSources(0)[0],
+	stream := encode(t, rawHeader(), rawSources()[0],
 		&wire.Source{Role: roleBreakpoint, Watch: wire.Some(1), SampleType: sampleType, IDs: ids(401)},
 		&wire.Chunk{Bin: slices.Concat(hitSpec{time: 5, addr: 0x1000}.record(), perfRecord(perfabi.RecordSample, 0, 401, 0x400510, 0x2000),
 			hitSpec{time: 6, addr: 0x1000}.record())},

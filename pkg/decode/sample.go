@@ -39,7 +39,9 @@ func (d *decoder) sampleRecord(e entry, src *source, rec []byte) error {
 		return d.out.Write(&wire.Other{Type: perfabi.RecordSample, Size: e.size})
 	}
 	d.sample.Generation = d.bindings[d.sample.Watch].generation(d.sample.Addr, e.time)
-	d.sample.Regs = s.RegsIntr.General(src.layout.RegsIntr)
+	if d.sample.Regs == nil {
+		d.sample.Regs = s.RegsIntr.General(src.layout.RegsIntr)
+	}
 	if s.Callchain != nil {
 		d.chain = copyChain(d.chain, s.Callchain)
 		d.sample.Callchain = d.chain
@@ -65,6 +67,7 @@ func (d *decoder) fromHit(raw []byte) (err error) {
 	s.UserIP = optional(h.UserIP, h.Flags&perfabi.HitUserContext != 0)
 	s.Syscall = optional(h.Syscall, h.Flags&perfabi.HitInSyscall != 0)
 	s.Child = optional(h.Child, h.Flags&perfabi.HitChildValid != 0)
+	s.Regs = h.Regs
 	return nil
 }
 

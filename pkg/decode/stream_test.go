@@ -43,7 +43,7 @@ func TestHitIsVisibleAtOnce(t *testing.T) {
 		}
 		send(rawHeader())
 		await("xw")
-		send(rawSources(0)...)
+		send(rawSources()...)
 		for i := range uint64(3) {
 			send(&wire.Chunk{Bin: hitSpec{time: 100 * i, addr: 0x1000, value: i}.record()}, &wire.Round{T: 100*i + 50})
 			if got := await("sample").(*wire.Sample); got.Value.V != i {
@@ -128,7 +128,7 @@ func TestMalformedOffset(t *testing.T) {
 
 // TestCorruptStream breaks the framing: the good records before it are decoded and its place is told.
 func TestCorruptStream(t *testing.T) {
-	good := encode(t, append(append([]wire.Record{rawHeader()}, rawSources(0)...), &wire.Chunk{Bin: hitSpec{time: 5, addr: 0x1000}.record()})...)
+	good := encode(t, append(append([]wire.Record{rawHeader()}, rawSources()...), &wire.Chunk{Bin: hitSpec{time: 5, addr: 0x1000}.record()})...)
 	got, err := runText(append(bytes.Clone(good), 0xc1, 0xc1))
 	var format *wire.FormatError
 	if !errors.As(err, &format) || format.Offset != int64(len(good)) {
@@ -264,7 +264,7 @@ func TestHeaderStandsForItself(t *testing.T) {
 
 // TestManyCPUs merges more rings than any heap of two.
 func TestManyCPUs(t *testing.T) {
-	records := append([]wire.Record{rawHeader()}, rawSources(0)...)
+	records := append([]wire.Record{rawHeader()}, rawSources()...)
 	var want []int
 	const cpus = 300
 	for cpu := range cpus {
@@ -293,7 +293,7 @@ func FuzzChunk(f *testing.F) {
 		if len(bin) > wire.MaxChunk {
 			return
 		}
-		stream := encode(t, append(append([]wire.Record{rawHeader()}, rawSources(perfabi.MaskGeneral)...),
+		stream := encode(t, append(append([]wire.Record{rawHeader()}, rawSources()...),
 			&wire.Chunk{CPU: 3, Bin: bin}, &wire.Round{T: round}, &wire.End{})...)
 		var out bytes.Buffer
 		if err := Run(wire.NewReader(bytes.NewReader(stream)), wire.NewWriter(&out)); err != nil {

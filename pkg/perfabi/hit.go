@@ -3,40 +3,40 @@ package perfabi
 import "encoding/binary"
 
 // Offsets in the payload that xw's BPF program puts into the raw area of a sample of a PERF_COUNT_SW_BPF_OUTPUT event.
-// Fields are only ever appended, so a reader takes longer payloads, and shorter ones down to hitFirst.
+// Fields are only ever appended, so a reader takes longer payloads, and shorter ones down to HitSizeBare.
 const (
-	HitSlotOff    = 0   // u32: index in the slots of the session's watches, laid end to end
-	HitFlagsOff   = 4   // u32: Hit flags
-	HitAddrOff    = 8   // u64: address armed when the hit came
-	HitValueOff   = 16  // u64: the slot's bytes, zero-extended
-	HitUserIPOff  = 24  // u64: where the task was in user mode
-	HitSyscallOff = 32  // u64: number of the system call the task was in
-	HitCommOff    = 40  // HitCommSize bytes: name of the thread, NUL-padded
-	HitCodeOff    = 56  // 2*HitCodeHalf bytes: the code around ip
-	HitChildOff   = 88  // u64: the bytes that a pointer slot's new value leads to, zero-extended
-	HitFarOff     = 96  // HitFarSize bytes: the code further before ip
-	HitSize       = 144 // bytes of the whole payload
+	HitSlotOff    = 0  // u32: index in the slots of the session's watches, laid end to end
+	HitFlagsOff   = 4  // u32: Hit flags
+	HitAddrOff    = 8  // u64: address armed when the hit came
+	HitValueOff   = 16 // u64: the slot's bytes, zero-extended
+	HitUserIPOff  = 24 // u64: where the task was in user mode
+	HitSyscallOff = 32 // u64: number of the system call the task was in
+	HitCommOff    = 40 // HitCommSize bytes: name of the thread, NUL-padded
+	HitChildOff   = 56 // u64: the bytes that a pointer slot's new value leads to, zero-extended
+	HitCodeAtOff  = 64 // u32: where in the code the bytes begin that could be read
+	HitCodeLenOff = 68 // u32: how many those are; 0 for none
+	HitCodeOff    = 72 // HitCodeSize bytes: the code from ip-HitCodeBack on
 
-	hitFirst = HitChildOff // bytes of the first version's payload, which every one has
+	HitSizeBare = HitCodeOff + HitCodeSize // bytes of a payload without registers
 
-	HitCommSize = 16 // TASK_COMM_LEN
-	HitCodeHalf = 16 // bytes of code before ip, and as many from it on
-	HitFarSize  = 48 // bytes of code before those: with 64 in all nearly every instruction that ends at ip is told apart
+	HitRegsOff = HitSizeBare // GeneralBytes: the general registers, in the order of the bits of MaskGeneral
 
-	HitPage = 4096 // bytes of a page, the least that can be mapped
+	HitSize = HitRegsOff + GeneralBytes // bytes of the whole payload
+
+	HitCommSize  = 16 // TASK_COMM_LEN
+	HitCodeBack  = 64 // bytes of code before ip: with so many nearly every instruction that ends at ip is told apart
+	HitCodeAhead = 16 // bytes of code from ip on, the longest instruction and one more
+	HitCodeSize  = HitCodeBack + HitCodeAhead
 )
 
 // Flags of a payload: which of its fields are valid, and where the hit was made.
 const (
 	HitValueValid  = 1 << 0
-	HitCodeBefore  = 1 << 1 // the code at ip-16..ip
-	HitCodeFrom    = 1 << 2 // the code at ip..ip+16
+	HitRegsValid   = 1 << 1
+	HitChildValid  = 1 << 2
 	HitKernel      = 1 << 3 // made in kernel mode
 	HitUserContext = 1 << 4 // UserIP
 	HitInSyscall   = 1 << 5 // Syscall: the task came into the kernel by an instruction that makes one
-	HitChildValid  = 1 << 6 // Child
-	HitCodeFar     = 1 << 7 // the code at ip-64..ip-16
-	HitCodePage    = 1 << 8 // of the nearer of these two that is not valid as a whole, the end: what is in the page of its last byte
 )
 
 // Hit is one payload. Slices alias it.
@@ -48,36 +48,17 @@ type Hit struct {
 	UserIP  uint64 // valid with HitUserContext
 	Syscall uint64 // valid with HitInSyscall
 	Comm    []byte // HitCommSize bytes, NUL-padded
-	Code    []byte // the code from ip-16 to ip+16: each half valid with HitCodeBefore, HitCodeFrom
 	Child   uint64 // valid with HitChildValid
-	Far     []byte // HitFarSize bytes, the code from ip-64 to ip-16: valid with HitCodeFar
+	CodeAt  int    // Code begins at ip-HitCodeBack+CodeAt
+	Code    []byte // the code around ip, as much of it as could be read
+	Regs    Words  // valid with HitRegsValid; nil if not taken
 }
 
-// Before is the code that ends at ip, in the two parts that the payload has of it: what ends at ip-16, and from there on.
-func (h *Hit) Before(ip uint64) (far, near []byte) {
-	near = h.Code[:HitCodeHalf]
-	if h.Flags&HitCodeBefore == 0 {
-		return nil, h.inPage(near, ip)
-	}
-	if h.Flags&HitCodeFar == 0 {
-		return h.inPage(h.Far, ip-HitCodeHalf), near
-	}
-	return h.Far, near
-}
-
-// inPage is the end of the code that ends at the address end: as much as is in the last page, if that was read.
-func (h *Hit) inPage(code []byte, end uint64) []byte {
-	n := end % HitPage
-	if h.Flags&HitCodePage == 0 || n >= uint64(len(code)) {
-		return nil
-	}
-	return code[uint64(len(code))-n:]
-}
-
-// ParseHit reads a payload. The error is an *Error if it is shorter than any version's.
+// ParseHit reads a payload. The error is an *Error if it is shorter than any version's, or says that it has more code than
+// there is room for.
 func ParseHit(b []byte) (Hit, error) {
-	if len(b) < hitFirst {
-		return Hit{}, &Error{Record: RecordSample, Field: "hit", Needed: hitFirst, Available: uint64(len(b))}
+	if len(b) < HitSizeBare {
+		return Hit{}, &Error{Record: RecordSample, Field: "hit", Needed: HitSizeBare, Available: uint64(len(b))}
 	}
 	h := Hit{
 		Slot:    binary.LittleEndian.Uint32(b[HitSlotOff:]),
@@ -87,17 +68,15 @@ func ParseHit(b []byte) (Hit, error) {
 		UserIP:  binary.LittleEndian.Uint64(b[HitUserIPOff:]),
 		Syscall: binary.LittleEndian.Uint64(b[HitSyscallOff:]),
 		Comm:    b[HitCommOff : HitCommOff+HitCommSize : HitCommOff+HitCommSize],
-		Code:    b[HitCodeOff : HitCodeOff+2*HitCodeHalf : HitCodeOff+2*HitCodeHalf],
+		Child:   binary.LittleEndian.Uint64(b[HitChildOff:]),
 	}
-	if len(b) < HitFarOff {
-		h.Flags &^= HitChildValid
-	} else {
-		h.Child = binary.LittleEndian.Uint64(b[HitChildOff:])
+	at, n := uint64(binary.LittleEndian.Uint32(b[HitCodeAtOff:])), uint64(binary.LittleEndian.Uint32(b[HitCodeLenOff:]))
+	if at+n > HitCodeSize {
+		return Hit{}, &Error{Record: RecordSample, Field: "hit code", Needed: at + n, Available: HitCodeSize}
 	}
-	if len(b) < HitSize {
-		h.Flags &^= HitCodeFar
-	} else {
-		h.Far = b[HitFarOff:HitSize:HitSize]
+	h.CodeAt, h.Code = int(at), b[HitCodeOff+at:HitCodeOff+at+n:HitCodeOff+at+n]
+	if h.Flags&HitRegsValid != 0 && len(b) >= HitSize {
+		h.Regs = b[HitRegsOff:HitSize:HitSize]
 	}
 	return h, nil
 }

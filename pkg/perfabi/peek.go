@@ -64,7 +64,7 @@ func PeekHitSlot(rec []byte, sampleType uint64) (uint32, bool) {
 		off += 8 + 8*int(n)
 	}
 	w, ok := wordAt(rec, off) // u32 size, then the payload, whose first u32 is the slot
-	return uint32(w >> 32), ok && uint32(w) >= hitFirst
+	return uint32(w >> 32), ok && uint32(w) >= HitSizeBare
 }
 
 func wordAt(rec []byte, off int) (uint64, bool) {

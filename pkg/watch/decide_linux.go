@@ -113,7 +113,7 @@ func (s *Set) loadPrograms() error {
 	if err != nil {
 		return err
 	}
-	c := programConfig{memory: mem, offsets: offsets, cpus: s.cpus[len(s.cpus)-1] + 1}
+	c := programConfig{memory: mem, offsets: offsets, regs: s.cfg.Regs, cpus: s.cpus[len(s.cpus)-1] + 1}
 	c.readsHit = slices.ContainsFunc(s.cfg.Slots, func(slot Slot) bool { return slot.Access != "w" && slot.Access != "x" })
 	if c.readsHit {
 		if c.directMap, err = findDirectMap(offsets); err != nil {
@@ -147,6 +147,7 @@ func (s *Set) decideScope() error {
 	switch name {
 	case "cpu":
 		s.scope = &cpuScope{set: s}
+		s.attrs.bare = s.progs != nil
 		s.noteOthers()
 	case "inherit":
 		s.scope = newInheritScope(s)

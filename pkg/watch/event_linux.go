@@ -77,6 +77,7 @@ type attrs struct {
 	kernel          bool // hits made by the kernel too
 	lost            bool // PERF_FORMAT_LOST is known to the kernel
 	program         bool // breakpoint events carry a BPF program
+	bare            bool // and do so before they are switched on: their own samples never come
 	cpu             bool // records tell their CPU, since their ring does not
 	watermark       uint32
 }
@@ -90,17 +91,14 @@ func (a attrs) common(kind uint32, config uint64, bits uint64) *unix.PerfEventAt
 	}
 }
 
-// output is the software event that BPF programs emit their records into; it owns a CPU's ring.
+// output is the software event that BPF programs emit their records into; it owns a CPU's ring. The registers are in what
+// they emit: there they cost a tenth of what PERF_SAMPLE_REGS_INTR costs, which copies them one by one.
 func (a attrs) output(immediate bool) *unix.PerfEventAttr {
 	attr := a.common(perfabi.TypeSoftware, perfabi.SWBPFOutput, perfabi.AttrExcludeCallchainKernel)
 	attr.Sample = 1
 	attr.Sample_type = perfabi.SampleIdentifier | perfabi.SampleIP | perfabi.SampleTID | perfabi.SampleTime | perfabi.SampleRaw
 	if a.callchain {
 		attr.Sample_type |= perfabi.SampleCallchain
-	}
-	if a.regs {
-		attr.Sample_type |= perfabi.SampleRegsIntr
-		attr.Sample_regs_intr = perfabi.MaskGeneral
 	}
 	if immediate {
 		attr.Wakeup = 1
@@ -136,8 +134,8 @@ const (
 // placeholder is where the event of an unbound slot points: the null page, which no process can map (mmap_min_addr).
 const placeholder = 0x10
 
-// breakpoint is the watchpoint itself. With a program its own sample stays minimal, since the kernel prepares it
-// before the program runs; it is only seen from a thread whose event has no program yet.
+// breakpoint is the watchpoint itself. With a program its own sample stays small, since the kernel prepares it before the
+// program runs (bpf_overflow_handler, kernel/events/core.c); it is only seen from a thread whose event has no program yet.
 func (a attrs) breakpoint(s Slot, bits uint64) *unix.PerfEventAttr {
 	attr := a.common(perfabi.TypeBreakpoint, 0, bits|perfabi.AttrExcludeCallchainKernel)
 	if !a.kernel {
@@ -145,7 +143,10 @@ func (a attrs) breakpoint(s Slot, bits uint64) *unix.PerfEventAttr {
 	}
 	attr.Bits |= perfabi.AttrExcludeHV
 	attr.Sample = 1
-	attr.Sample_type = perfabi.SampleIdentifier | perfabi.SampleIP | perfabi.SampleTID | perfabi.SampleTime | perfabi.SampleAddr
+	attr.Sample_type = perfabi.SampleIdentifier
+	if !a.bare {
+		attr.Sample_type |= perfabi.SampleIP | perfabi.SampleTID | perfabi.SampleTime | perfabi.SampleAddr
+	}
 	if a.cpu {
 		attr.Sample_type |= perfabi.SampleCPU
 	}

@@ -34,8 +34,9 @@ type memory struct {
 
 // offsets are places in structures of the running kernel, bytes.
 type offsets struct {
-	mm  int32 // of mm in task_struct
-	pgd int32 // of pgd in mm_struct
+	mm   int32 // of mm in task_struct
+	comm int32 // of comm in task_struct
+	pgd  int32 // of pgd in mm_struct
 }
 
 // kernelOffsets finds the offsets in the running kernel's type information.
@@ -48,8 +49,12 @@ func kernelOffsets() (offsets, error) {
 	if err != nil {
 		return offsets{}, err
 	}
+	comm, err := memberOffset(spec, "task_struct", "comm")
+	if err != nil {
+		return offsets{}, err
+	}
 	pgd, err := memberOffset(spec, "mm_struct", "pgd")
-	return offsets{mm: mm, pgd: pgd}, err
+	return offsets{mm: mm, comm: comm, pgd: pgd}, err
 }
 
 func memberOffset(spec *btf.Spec, structName, member string) (int32, error) {

@@ -12,8 +12,14 @@ import (
 	"xw/pkg/perfabi"
 )
 
-// Offsets in the context of a BPF_PROG_TYPE_PERF_EVENT program, struct bpf_perf_event_data of
-// linux/bpf_perf_event.h on x86-64: the registers at the hit (struct pt_regs), the sample period, the address.
+// ctxRegs returns the offsets of the general registers in the context of a BPF_PROG_TYPE_PERF_EVENT program, in the order of
+// the bits of perfabi.MaskGeneral: ax bx cx dx si di bp sp r8 to r15.
+func ctxRegs() []int16 {
+	return []int16{80, 40, 88, 96, 104, 112, 32, 152, 72, 64, 56, 48, 24, 16, 8, 0}
+}
+
+// Offsets of what else is in the context, struct bpf_perf_event_data of linux/bpf_perf_event.h on x86-64: the registers at
+// the hit (struct pt_regs), the sample period, the address.
 const (
 	ctxOrigAX = 120
 	ctxIP     = 128
@@ -64,6 +70,7 @@ type programConfig struct {
 	memory    memory     // the target's; compared in the program and never emitted
 	offsets   offsets    // in the kernel's structures
 	readsHit  bool       // some slot is an rw watchpoint
+	regs      bool       // the general registers are taken
 	directMap *directMap // nil where it was not found or nobody needs it
 	cpus      int        // one more than the highest CPU number
 }
@@ -106,16 +113,15 @@ func (p *programs) load(s Slot) error {
 	return nil
 }
 
+// pageSize is the least that can be mapped, on x86-64.
+const pageSize = 4096
+
 // Places on the program's stack.
 const (
-	stackHit  = -stackTop // the payload, with room above it
+	stackHit  = -perfabi.HitSize // the payload
 	stackMM   = stackHit - 8
 	stackKey  = stackHit - 16
 	stackCode = stackHit - 24
-
-	// stackTop is the size of the payload and of what readPage could write behind it if the number of bytes and the place
-	// for them were any that each can be: the verifier does not know that they depend on each other.
-	stackTop = perfabi.HitSize + perfabi.HitFarSize
 )
 
 // assemble writes the program of one slot. It runs in the trap of the hit: it looks whether the task has the target's
@@ -139,15 +145,6 @@ func (p *programs) assemble(index int, s Slot) asm.Instructions {
 	stackAddr := func(reg asm.Register, offset int) {
 		add(asm.Mov.Reg(reg, asm.RFP), asm.Add.Imm(reg, int32(offset)))
 	}
-	// readUser copies n bytes from the user address in R3 to the stack and sets flag unless they cannot be read.
-	readUser := func(offset, n int, flag int32, label string) {
-		stackAddr(asm.R1, offset)
-		add(asm.Mov.Imm(asm.R2, int32(n)),
-			asm.FnProbeReadUser.Call(),
-			asm.JNE.Imm(asm.R0, 0, label),
-			asm.Or.Imm(asm.R9, flag))
-	}
-
 	add(asm.Mov.Reg(asm.R6, asm.R1),
 		asm.StoreImm(asm.RFP, stackKey, int64(index), asm.Word))
 	stackAddr(asm.R2, stackKey)
@@ -171,7 +168,7 @@ func (p *programs) assemble(index int, s Slot) asm.Instructions {
 	bump(tallyHits)
 
 	add(asm.Mov.Imm(asm.R9, 0))
-	for off := 0; off < stackTop; off += 8 {
+	for off := 0; off < perfabi.HitSizeBare; off += 8 { // what is not read goes out too
 		add(asm.StoreMem(asm.RFP, field(off), asm.R9, asm.DWord))
 	}
 	add(asm.StoreImm(asm.RFP, field(perfabi.HitSlotOff), int64(index), asm.Word),
@@ -193,9 +190,12 @@ func (p *programs) assemble(index int, s Slot) asm.Instructions {
 		child := Slot{Len: s.Child.Len, Access: s.Child.Access}
 		add(p.copyBytes(asm.R1, child, perfabi.HitChildOff, perfabi.HitChildValid, "no child")...)
 	}
+	// The kernel keeps the name padded with NULs (__set_task_comm), and this costs less than bpf_get_current_comm.
 	stackAddr(asm.R1, stackHit+perfabi.HitCommOff)
 	add(asm.Mov.Imm(asm.R2, perfabi.HitCommSize),
-		asm.FnGetCurrentComm.Call(),
+		asm.Mov.Reg(asm.R3, asm.R8),
+		asm.Add.Imm(asm.R3, p.config.offsets.comm),
+		asm.FnProbeReadKernel.Call(),
 		asm.LoadMem(asm.R1, asm.R6, ctxCS, asm.DWord),
 		asm.And.Imm(asm.R1, 3),
 		asm.JNE.Imm(asm.R1, 0, "user"))
@@ -229,27 +229,27 @@ func (p *programs) assemble(index int, s Slot) asm.Instructions {
 		// Reading code that is itself watched would be a hit of its own: leave it out when ip is that near.
 		add(asm.LoadMem(asm.R1, asm.R6, ctxAddr, asm.DWord),
 			asm.Sub.Reg(asm.R1, asm.R3),
-			asm.Add.Imm(asm.R1, perfabi.HitFarSize+2*perfabi.HitCodeHalf),
-			asm.JLE.Imm(asm.R1, perfabi.HitFarSize+4*perfabi.HitCodeHalf, "emit"))
+			asm.Add.Imm(asm.R1, perfabi.HitCodeBack+8),
+			asm.JLE.Imm(asm.R1, perfabi.HitCodeSize+8, "emit"))
 	}
-	add(asm.Sub.Imm(asm.R3, perfabi.HitCodeHalf))
-	readUser(stackHit+perfabi.HitCodeOff, perfabi.HitCodeHalf, perfabi.HitCodeBefore, "page")
-	add(asm.LoadMem(asm.R3, asm.R6, ctxIP, asm.DWord),
-		asm.Sub.Imm(asm.R3, perfabi.HitFarSize+perfabi.HitCodeHalf))
-	readUser(stackHit+perfabi.HitFarOff, perfabi.HitFarSize, perfabi.HitCodeFar, "far page")
-	add(asm.Ja.Label("ahead"))
-	add(readPage("page", 0, perfabi.HitCodeOff, perfabi.HitCodeHalf, "ahead")...)
-	add(asm.Ja.Label("ahead"))
-	add(readPage("far page", perfabi.HitCodeHalf, perfabi.HitFarOff, perfabi.HitFarSize, "ahead")...)
-	add(asm.LoadMem(asm.R3, asm.R6, ctxIP, asm.DWord).WithSymbol("ahead"))
-	readUser(stackHit+perfabi.HitCodeOff+perfabi.HitCodeHalf, perfabi.HitCodeHalf, perfabi.HitCodeFrom, "emit")
+	add(readCode("emit")...)
 
-	add(asm.StoreMem(asm.RFP, field(perfabi.HitFlagsOff), asm.R9, asm.Word).WithSymbol("emit"),
+	size := perfabi.HitSizeBare
+	add(asm.Mov.Imm(asm.R1, 0).WithSymbol("emit"))
+	if p.config.regs {
+		size = perfabi.HitSize
+		for i, offset := range ctxRegs() {
+			add(asm.LoadMem(asm.R1, asm.R6, offset, asm.DWord),
+				asm.StoreMem(asm.RFP, field(perfabi.HitRegsOff+8*i), asm.R1, asm.DWord))
+		}
+		add(asm.Or.Imm(asm.R9, perfabi.HitRegsValid))
+	}
+	add(asm.StoreMem(asm.RFP, field(perfabi.HitFlagsOff), asm.R9, asm.Word),
 		asm.Mov.Reg(asm.R1, asm.R6),
 		asm.LoadMapPtr(asm.R2, output.FD()),
 		asm.LoadImm(asm.R3, 0xffffffff, asm.DWord)) // BPF_F_CURRENT_CPU
 	stackAddr(asm.R4, stackHit)
-	add(asm.Mov.Imm(asm.R5, perfabi.HitSize),
+	add(asm.Mov.Imm(asm.R5, int32(size)),
 		asm.FnPerfEventOutput.Call(),
 		asm.JNE.Imm(asm.R0, 0, "failed"))
 	bump(tallyEmitted)
@@ -273,27 +273,66 @@ func (p *programs) assemble(index int, s Slot) asm.Instructions {
 	return ins
 }
 
-// readPage returns instructions for code before ip-back that could not be read as a whole: what is of it in the page of
-// ip-back goes to the end of the n bytes at offset in the payload. The page before may not be there, as where a compiler
-// has put the first code into a new mapping. name is the label of the first instruction, done the one behind them.
-func readPage(name string, back int32, offset, n int, done string) asm.Instructions {
-	return asm.Instructions{
-		asm.LoadMem(asm.R3, asm.R6, ctxIP, asm.DWord).WithSymbol(name),
-		asm.Sub.Imm(asm.R3, back),
-		asm.Mov.Reg(asm.R2, asm.R3),
-		asm.And.Imm(asm.R2, perfabi.HitPage-1),
-		asm.JEq.Imm(asm.R2, 0, done),
-		asm.JGE.Imm(asm.R2, int32(n), done),
-		asm.Sub.Reg(asm.R3, asm.R2),
-		asm.Mov.Imm(asm.R4, int32(n)),
-		asm.Sub.Reg(asm.R4, asm.R2),
+// readCode returns instructions that read the code around ip into the payload. Where it lies in two pages of which only one
+// can be read, as where a compiler has put the first code into a new mapping, the part in that page is taken. done is the
+// label behind them.
+func readCode(done string) asm.Instructions {
+	const start, size = stackHit + perfabi.HitCodeOff, perfabi.HitCodeSize
+	told := func(at, n asm.Register) asm.Instructions {
+		return asm.Instructions{
+			asm.StoreMem(asm.RFP, stackHit+perfabi.HitCodeAtOff, at, asm.Word),
+			asm.StoreMem(asm.RFP, stackHit+perfabi.HitCodeLenOff, n, asm.Word),
+			asm.Ja.Label(done),
+		}
+	}
+	// beginning loads R3 with the address of the code and R8 with how much of it lies before the end of its page.
+	beginning := asm.Instructions{
+		asm.LoadMem(asm.R3, asm.R6, ctxIP, asm.DWord),
+		asm.Sub.Imm(asm.R3, perfabi.HitCodeBack),
+		asm.Mov.Imm(asm.R8, pageSize),
+		asm.Mov.Reg(asm.R1, asm.R3),
+		asm.And.Imm(asm.R1, pageSize-1),
+		asm.Sub.Reg(asm.R8, asm.R1),
+		asm.JGE.Imm(asm.R8, size, done), // all in one page
 		asm.Mov.Reg(asm.R1, asm.RFP),
-		asm.Add.Imm(asm.R1, int32(stackHit+offset)),
-		asm.Add.Reg(asm.R1, asm.R4),
+		asm.Add.Imm(asm.R1, start),
+	}
+	ins := asm.Instructions{
+		asm.LoadMem(asm.R3, asm.R6, ctxIP, asm.DWord),
+		asm.Sub.Imm(asm.R3, perfabi.HitCodeBack),
+		asm.Mov.Reg(asm.R1, asm.RFP),
+		asm.Add.Imm(asm.R1, start),
+		asm.Mov.Imm(asm.R2, size),
+		asm.FnProbeReadUser.Call(),
+		asm.JNE.Imm(asm.R0, 0, "one page"),
+		asm.Mov.Imm(asm.R1, 0),
+		asm.Mov.Imm(asm.R2, size),
+	}
+	ins = append(ins, told(asm.R1, asm.R2)...)
+
+	second := append(asm.Instructions{}, beginning...)
+	second[0] = second[0].WithSymbol("one page")
+	ins = append(ins, second...)
+	ins = append(ins,
+		asm.Add.Reg(asm.R3, asm.R8),
+		asm.Add.Reg(asm.R1, asm.R8),
+		asm.Mov.Imm(asm.R2, size),
+		asm.Sub.Reg(asm.R2, asm.R8),
+		asm.FnProbeReadUser.Call(),
+		asm.JNE.Imm(asm.R0, 0, "first page"),
+		asm.Mov.Imm(asm.R2, size),
+		asm.Sub.Reg(asm.R2, asm.R8))
+	ins = append(ins, told(asm.R8, asm.R2)...)
+
+	first := append(asm.Instructions{}, beginning...)
+	first[0] = first[0].WithSymbol("first page")
+	ins = append(ins, first...)
+	ins = append(ins,
+		asm.Mov.Reg(asm.R2, asm.R8),
 		asm.FnProbeReadUser.Call(),
 		asm.JNE.Imm(asm.R0, 0, done),
-		asm.Or.Imm(asm.R9, perfabi.HitCodePage),
-	}
+		asm.Mov.Imm(asm.R1, 0))
+	return append(ins, told(asm.R1, asm.R8)...)
 }
 
 // copyBytes returns instructions that copy the bytes of a slot at the user address in register addr into the payload and
