@@ -145,8 +145,23 @@ func (p *pipeline) refused(reason string) {
 func (p *pipeline) hits(watch uint32, n int) {
 	p.t.Helper()
 	eventually(p.t, fmt.Sprintf("%d hits of watch %d", n, watch), func() bool {
-		p.log.mu.Lock()
-		defer p.log.mu.Unlock()
-		return p.log.count[watch] >= n
+		return p.hitCount(watch) >= n
 	})
+}
+
+// hitCount is how often a watch has been hit so far.
+func (p *pipeline) hitCount(watch uint32) int {
+	p.log.mu.Lock()
+	defer p.log.mu.Unlock()
+	return p.log.count[watch]
+}
+
+// hitsWithin waits for so many hits of a watch, and reports whether they came in time.
+func (p *pipeline) hitsWithin(watch uint32, n int, d time.Duration) bool {
+	for end := time.Now().Add(d); p.hitCount(watch) < n; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return true
 }

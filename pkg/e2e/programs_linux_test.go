@@ -37,10 +37,12 @@ for line in sys.stdin:
 `
 		target := hwtest.StartCmd(t, exec.Command("python3", "-c", script))
 		errno := target.Uint("errno")
+		asleep(t, target.PID)
 		s := attach(t, target.PID, append(m.args, "--watch", fmt.Sprintf("%#x:8", target.Uint("number")), "--watch", fmt.Sprintf("%#x:4", errno))...)
 		c := count(t, target.PID, errno, 4, "w")
 		target.Send("")
 		target.Line()
+		asleep(t, target.PID)
 		want := c.stop()
 		seen := s.stop()
 		seen.wantHits(0, 2000)
@@ -89,11 +91,11 @@ func TestBash(t *testing.T) {
 	})
 }
 
-// asleep waits until a process waits for something: a shell that has answered still writes its variables until it reads the
-// next line.
+// asleep waits until a process waits for something: one that has answered still writes its variables, and errno, until it
+// reads the next line.
 func asleep(t *testing.T, pid int) {
 	t.Helper()
-	for range 1000 {
+	for range 30_000 {
 		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if err != nil {
 			t.Fatal(err)
