@@ -150,7 +150,7 @@ func TestReadWriteFlatOut(t *testing.T) {
 	hwtest.RequireRoot(t)
 	for _, scope := range []string{"cpu", "inherit"} {
 		a := startActor(t)
-		s := attach(t, a.PID, "--scope", scope, "--watch", "counter:rw")
+		s := attach(t, a.PID, "--scope", scope, roomy, "--watch", "counter:rw")
 		a.do("store", 50_000)
 		a.do("load", 50_000)
 		seen := s.stop()

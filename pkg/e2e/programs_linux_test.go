@@ -111,13 +111,15 @@ func asleep(t *testing.T, pid int) {
 // first reads the first watch of a session that goes on, from the head of its stream.
 func first(t *testing.T, s *session) watchReport {
 	t.Helper()
-	var report watchReport
-	out, err := exec.Command("sh", "-c", "head -c 65536 "+s.raw+" | xw-decode 2>/dev/null | xw-report --format json").Output()
-	if len(out) == 0 {
-		t.Fatalf("read the head of a stream: %v", err)
+	for end := time.Now().Add(hangs); ; time.Sleep(10 * time.Millisecond) {
+		out, err := exec.Command("sh", "-c", "head -c 65536 "+s.raw+" | xw-decode 2>/dev/null | xw-report --format json").Output()
+		if len(out) > 0 {
+			return parse(t, out).Watches[0]
+		}
+		if time.Now().After(end) {
+			t.Fatalf("read the head of a stream: %v", err)
+		}
 	}
-	report = parse(t, out).Watches[0]
-	return report
 }
 
 // TestGoProgram watches a variable of a Go program: many threads, signals of the scheduler all the time.

@@ -392,7 +392,7 @@ func TestNothingHappened(t *testing.T) {
 // TestDutyCycle: a watch that is paused to keep to a rate says for which part of the time it was on.
 func TestDutyCycle(t *testing.T) {
 	d := startDuel(t)
-	s := attach(t, d.PID, "--watch", "word", "--max-rate", "1000")
+	s := attach(t, d.PID, "--watch", "word", "--max-rate", "1000", roomy)
 	d.do("set", 100_000)
 	seen := s.stop()
 	r := detailsOf(t, seen.events)
@@ -418,7 +418,7 @@ func TestRotatedFiles(t *testing.T) {
 	d := startDuel(t)
 	file := filepath.Join(t.TempDir(), "capture")
 	const n = 30_000
-	s := attach(t, d.PID, "--watch", "word", "-o", file, "--rotate", "1048576", "--keep", "100", "--max-events", strconv.Itoa(n))
+	s := attach(t, d.PID, "--watch", "word", "-o", file, "--rotate", "1048576", "--keep", "100", "--max-events", strconv.Itoa(n), roomy)
 	d.do("set", n)
 	for line := range s.lines {
 		s.said = append(s.said, line)

@@ -101,7 +101,7 @@ func TestRedis(t *testing.T) {
 			return processed() + 1
 		}
 		addr := find(t, pid, func(m mapping) bool { return m.path != "[heap]" && m.path != "[stack]" }, ping)
-		s := attach(t, pid, append(m.args, "--watch", fmt.Sprintf("%#x:8", addr))...)
+		s := attach(t, pid, append(m.args, roomy, "--watch", fmt.Sprintf("%#x:8", addr))...)
 		c := count(t, pid, addr, 8, "w")
 		before := processed()
 		bench := exec.Command("redis-benchmark", "-h", "127.0.0.1", "-p", port, "-n", "10000", "-c", "20", "-t", "set,get", "-q")

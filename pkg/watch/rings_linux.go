@@ -14,9 +14,23 @@ import (
 	"xw/pkg/ring"
 )
 
-// defaultRingSize is the data size of each CPU's ring. A hit in a virtual machine takes some 10 us and its record 280
-// bytes, 28 MB/s and CPU flat out: 4 MiB last 150 ms, longer than a reader waits for its turn on a busy machine.
-const defaultRingSize = 4 << 20
+// A hit takes 2.5 us on a fast machine, some 10 us in most virtual ones, and its record 350 bytes: 35 to 140 MB/s and CPU
+// flat out. A ring of 16 MiB lasts at least 120 ms, longer than a reader waits for its turn on a busy machine. It is memory
+// that cannot be swapped out, so that on many CPUs all rings together, of which few are in use at a time, count more.
+const (
+	largeRing = 16 << 20
+	smallRing = 4 << 20
+	allRings  = 64 << 20 // the rings are large as long as they take no more than this
+)
+
+// ringSize is the data size of each ring if none was asked for.
+func ringSize(rings int) int {
+	size := largeRing
+	for size > smallRing && size*rings > allRings {
+		size /= 2
+	}
+	return size
+}
 
 // watermarkShare is the part of a ring that is full when the kernel wakes the reader. The wake-up is paid for by the
 // watched thread, so it has to be rare; a quarter leaves three quarters for the time until the reader runs.

@@ -126,7 +126,7 @@ func (s *Set) begin() error {
 func (s *Set) openCPURings() (err error) {
 	size := s.cfg.RingSize
 	if size == 0 {
-		size = defaultRingSize
+		size = ringSize(len(s.cpus))
 	}
 	s.attrs.watermark = uint32(size / watermarkShare)
 	s.rings, s.info.RingSize, err = openRings(s.cpus, size, func(cpu int) (*event, error) {
