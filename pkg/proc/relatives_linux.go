@@ -29,7 +29,7 @@ const (
 	Copy                    // it has a copy of its own (fork)
 )
 
-// Relation tells what a child process shares with p now, by kcmp(2) and the PF_FORKNOEXEC flag of its stat file.
+// Relation tells what a child process shares with p now, by kcmp(2) and the flags in its stat file.
 func (p *Process) Relation(child int) Relation {
 	switch {
 	case p.sharesMemory(child):
@@ -40,13 +40,14 @@ func (p *Process) Relation(child int) Relation {
 	return Unclear
 }
 
-// forkedNoExec reports whether a process still runs the program it was forked with.
+// forkedNoExec reports whether a process is alive and still runs the program it was forked with. One that is ending may have
+// given up the memory it had, so that it shares none with anybody.
 func forkedNoExec(pid int) bool {
-	const pfForkNoExec = 0x40 // PF_FORKNOEXEC of linux/sched.h
+	const pfExiting, pfForkNoExec = 0x04, 0x40 // PF_EXITING, PF_FORKNOEXEC of linux/sched.h
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return false
 	}
 	st, err := parseStat(b)
-	return err == nil && st.flags&pfForkNoExec != 0
+	return err == nil && st.flags&(pfForkNoExec|pfExiting) == pfForkNoExec
 }
