@@ -23,7 +23,7 @@ build:
 # Tests that use watchpoints take turns by a lock of their own, so that packages can be tested side by side. Where
 # watchpoints do not work they are skipped; XW_REQUIRE_HW=1 makes them fail instead.
 test:
-	$(GO) test -race -timeout 20m $(TESTFLAGS) ./...
+	$(GO) test -race -p 1 -timeout 20m $(TESTFLAGS) ./...
 
 lint:
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not formatted:"; echo "$$unformatted"; exit 1; fi
