@@ -6,6 +6,8 @@ package hwtest
 import (
 	"os"
 	"os/exec"
+	"os/signal"
+	"syscall"
 	"testing"
 )
 
@@ -21,9 +23,21 @@ func Require(t testing.TB) {
 	if testing.Short() {
 		t.Skip("watches a live program: not with -short")
 	}
+	catchIgnored()
 	lock(t)
 	if err := probe(); err != nil {
 		unmet(t, "hardware watchpoints do not work here: %v", err)
+	}
+}
+
+// catchIgnored has commands that tests start obey SIGINT and SIGHUP where the tests themselves were started with them ignored,
+// as by a script in the background or by nohup. That is inherited, and xw-open keeps to it, so that no test could stop it; of
+// a signal that is caught it is not, see execve(2).
+func catchIgnored() {
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
+		if signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
 	}
 }
 

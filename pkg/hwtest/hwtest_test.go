@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"os/exec"
 	"runtime"
 	"testing"
 )
@@ -47,6 +48,30 @@ func TestUnmetNeeds(t *testing.T) {
 	}
 	if r := record(t, func(t testing.TB) { RequireTool(t, "sh") }); r.failed != "" {
 		t.Errorf("sh: %q", r.failed)
+	}
+}
+
+// TestCatchIgnored runs the test below with SIGINT and SIGHUP ignored: the commands it starts must not have them ignored.
+func TestCatchIgnored(t *testing.T) {
+	RequireTool(t, "sh", "grep")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.Getenv("XW_IGNORED") == "1" {
+		catchIgnored()
+		if out, err := exec.Command("sh", "-c", "kill -INT $$; echo survived").CombinedOutput(); err == nil || len(out) > 0 {
+			t.Errorf("SIGINT is ignored: %v, %s", err, out)
+		}
+		if out, err := exec.Command("sh", "-c", "kill -HUP $$; echo survived").CombinedOutput(); err == nil || len(out) > 0 {
+			t.Errorf("SIGHUP is ignored: %v, %s", err, out)
+		}
+		return
+	}
+	cmd := exec.Command("sh", "-c", `trap "" INT HUP; exec "$0" -test.run '^TestCatchIgnored$'`, self)
+	cmd.Env = append(os.Environ(), "XW_IGNORED=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 
