@@ -153,6 +153,12 @@ func TestRebindKilled(t *testing.T) {
 	}
 }
 
+// flooded waits until so much has been added to a leaf that all pipes and queues are full if nobody reads.
+func (p puppet) flooded(t *testing.T, leaf uint64) {
+	t.Helper()
+	eventually(t, "the leaf is flooded", func() bool { return p.do(0, "load %#x 4 1", leaf).result >= 100_000 })
+}
+
 // TestStalledOutput: while nobody reads what xw-open writes, commands wait, and so does whoever sends them. A signal ends
 // it all the same, without the end of the stream.
 func TestStalledOutput(t *testing.T) {
@@ -162,6 +168,7 @@ func TestStalledOutput(t *testing.T) {
 	pipe := startPipeline(t, setup{noRebind: true, args: []string{"--pid", p.pid(), "--watch", "hp=anchor->0x28:4"}})
 	pipe.ready()
 	p.do(1, "chase %#x %#x", p.anchor, field)
+	p.flooded(t, object+field)
 	i := intrude(t, pipe.control)
 	generation := uint64(2)
 	eventually(t, "the FIFO is full", func() bool {
@@ -196,7 +203,7 @@ func TestStalledReport(t *testing.T) {
 			pipe.rebind = pipe.newRebind(pipe.decoded, eventsEnd)
 			pipe.ready()
 			p.do(1, "chase %#x %#x", p.anchor, field)
-			time.Sleep(500 * time.Millisecond) // all pipes and queues are full
+			p.flooded(t, object+field)
 			for range 20 {
 				object = p.alloc(0x80)
 				p.point(2, p.anchor, object)

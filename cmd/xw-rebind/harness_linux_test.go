@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// hangs is how long anything may take before a test gives up.
-const hangs = 60 * time.Second
+// hangs is how long anything may take before a test gives up: longer than on any machine that only is slow.
+const hangs = 5 * time.Minute
 
 // buildBinaries builds the four commands once for all tests; the directory is for everybody to use.
 var buildBinaries = sync.OnceValues(func() (string, error) {
@@ -132,6 +132,21 @@ func (p *process) signal(sig syscall.Signal) {
 	if err := p.cmd.Process.Signal(sig); err != nil {
 		p.t.Fatalf("signal %s: %v", p.name, err)
 	}
+}
+
+// paused does something while a command is stopped.
+func (p *process) paused(do func()) {
+	p.t.Helper()
+	p.signal(syscall.SIGSTOP)
+	defer p.signal(syscall.SIGCONT)
+	eventually(p.t, p.name+" is stopped", func() bool {
+		stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.cmd.Process.Pid))
+		return err == nil && len(stats) > 0 && !slices.ContainsFunc(stats, func(stat string) bool {
+			b, err := os.ReadFile(stat) // that of a thread that has ended since is not there
+			return err == nil && !bytes.HasPrefix(b[bytes.LastIndexByte(b, ')')+1:], []byte(" T"))
+		})
+	})
+	do()
 }
 
 // ends waits for the end and checks the exit code, -1 for a signal.
