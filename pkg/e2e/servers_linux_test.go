@@ -109,7 +109,7 @@ func TestRedis(t *testing.T) {
 			t.Fatalf("redis-benchmark: %v\n%s", err, out)
 		}
 		after := processed()
-		time.Sleep(50 * time.Millisecond) // INFO counts itself after its answer
+		asleep(t, pid) // INFO counts itself after its answer
 		want := c.stop()
 		seen := s.stop()
 		seen.wantHits(0, want)
