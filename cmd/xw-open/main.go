@@ -66,6 +66,8 @@ func (f *flags) Validate() error {
 		return fmt.Errorf("--rotate: must be at least %d bytes", minRotate)
 	case f.Keep == 0 || f.Keep > 1<<20:
 		return errors.New("--keep: must be between 1 and 1048576")
+	case len(f.Command) == 0 && (f.Kill || f.ChildOutput != ""):
+		return errors.New("--kill and --child-output need -- CMD")
 	case f.List.Set && f.PID == 0:
 		return errors.New("--list needs --pid N")
 	}
@@ -83,7 +85,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 
 func open(ctx context.Context, s *stage.Stage, f *flags) error {
 	if f.List.Set {
-		return session.List(int(f.PID), f.List.Value, s.Stdout)
+		return session.List(int(f.PID), f.List.Value, s.Stdout, s.Say)
 	}
 	if len(f.Watch) == 0 {
 		pid := "N"

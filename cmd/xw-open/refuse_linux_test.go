@@ -49,6 +49,7 @@ func TestRefusesUsage(t *testing.T) {
 		{"kernel address", []string{"--pid", pid, "--watch", "0xffffffff81000000"}, 1,
 			`watch "0xffffffff81000000": 0xffffffff81000007: in the kernel's half of the address space, only the process's own memory can be watched`, ""},
 		{"rotate alone", []string{"--pid", pid, "--watch", "counter", "--rotate", "2000000"}, 2, "--rotate needs -o FILE", "xw-open --help"},
+		{"kill without a command", []string{"--pid", pid, "--watch", "counter", "--kill"}, 2, "--kill and --child-output need -- CMD", "xw-open --help"},
 		{"ring size", []string{"--pid", pid, "--watch", "counter", "--ring-size", "5000"}, 2, "--ring-size: must be a power of two between a page and 1 GiB", "xw-open --help"},
 		{"scope", []string{"--pid", pid, "--watch", "counter", "--scope", "all"}, 2, "--scope must be one of ... ", "xw-open --help"},
 		{"list of a command", []string{"--list", "--", "true"}, 2, "--list needs --pid N", "xw-open --help"},

@@ -14,7 +14,7 @@ import (
 )
 
 // List prints the writable data symbols of a process that match pattern: module, symbol, size, address.
-func List(pid int, pattern string, w io.Writer) error {
+func List(pid int, pattern string, w io.Writer, say func(format string, args ...any)) error {
 	p, err := proc.Open(pid)
 	if err != nil {
 		return watch.Explain(err)
@@ -23,6 +23,13 @@ func List(pid int, pattern string, w io.Writer) error {
 	symbols, err := target.List(p, pattern)
 	if err != nil {
 		return err
+	}
+	switch {
+	case len(symbols) > 0:
+	case pattern == "":
+		say("there are no writable data symbols")
+	default:
+		say("no writable data symbol matches %q", pattern)
 	}
 	out := bufio.NewWriter(w)
 	for _, s := range symbols {

@@ -13,4 +13,4 @@ import (
 func Run(context.Context, Config, Streams) error { return proc.ErrUnsupported }
 
 // List fails: there are no processes to look into.
-func List(int, string, io.Writer) error { return proc.ErrUnsupported }
+func List(int, string, io.Writer, func(string, ...any)) error { return proc.ErrUnsupported }
