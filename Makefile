@@ -20,9 +20,11 @@ DEBS = gcc g++ gcc-multilib musl-tools libc6-dev binutils dwz \
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/...
 
-# Tests that use watchpoints take turns by a lock of their own, so that packages can be tested side by side. Where
-# watchpoints do not work they are skipped; XW_REQUIRE_HW=1 makes them fail instead.
+# All is compiled first, on all CPUs. The packages are then tested one at a time, so that what watches a live program does not
+# compete with compilations and other tests. Where watchpoints do not work such tests are skipped; XW_REQUIRE_HW=1 makes them
+# fail instead.
 test:
+	$(GO) build -race ./...
 	$(GO) test -race -p 1 -timeout 20m $(TESTFLAGS) ./...
 
 lint:
