@@ -29,7 +29,7 @@ volatile unsigned long counter[2];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t fired = PTHREAD_COND_INITIALIZER;
 static int round_, waiting, stores;
-static atomic_int budget, busy;
+static atomic_int budget, busy, born;
 
 static void *stay(void *a)
 {
@@ -53,6 +53,7 @@ static void *cloner(void *a)
 		if (atomic_fetch_sub(&budget, 1) > 0) {
 			pthread_t t;
 			if (pthread_create(&t, &attr, stay, 0)) abort();
+			born++;
 			busy--;
 			usleep(a ? 200 : 1000);
 		} else {
@@ -74,8 +75,14 @@ int main(void)
 			usleep(1000);
 			while (busy) usleep(1000);
 			budget = 0;
-			usleep(20000);
-			printf("fenced waiting=%d\n", waiting);
+			int there = 0;
+			while (there < born) { /* a thread that has been created may still wait for a CPU */
+				usleep(1000);
+				pthread_mutex_lock(&lock);
+				there = waiting;
+				pthread_mutex_unlock(&lock);
+			}
+			printf("fenced waiting=%d\n", there);
 		} else if (!strcmp(line, "fire\n")) {
 			pthread_mutex_lock(&lock);
 			int before = stores, n = waiting;
