@@ -503,18 +503,23 @@ func startTask(t *testing.T, task string, argv ...string) (tracer *exec.Cmd, pid
 	return cmd, pid
 }
 
-// endOf waits until the process has ended, if it does so within a while.
-func endOf(pidfd int) bool {
+// endOf waits until the process has ended, if it does so in time.
+func endOf(pidfd int, in time.Duration) bool {
 	fds := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
-	n, _ := unix.Poll(fds, 500)
-	return n == 1
+	for end := time.Now().Add(in); ; {
+		n, err := unix.Poll(fds, max(0, int(time.Until(end).Milliseconds())))
+		if !errors.Is(err, unix.EINTR) {
+			return n == 1
+		}
+	}
 }
 
 func TestHeldProgramDiesWithUs(t *testing.T) {
 	for _, test := range []struct {
 		task string
 		dies bool
-	}{{"hold", true}, {"run", false}} {
+		in   time.Duration // a busy machine takes its time to end a process; one that lives on never ends
+	}{{"hold", true, time.Minute}, {"run", false, 500 * time.Millisecond}} {
 		tracer, pid := startTask(t, test.task, "sleep", "1000")
 		pidfd, err := unix.PidfdOpen(pid, 0)
 		if err != nil {
@@ -525,7 +530,7 @@ func TestHeldProgramDiesWithUs(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = tracer.Wait() // it was killed
-		if dead := endOf(pidfd); dead != test.dies {
+		if dead := endOf(pidfd, test.in); dead != test.dies {
 			t.Errorf("task %s: the program died: %v", test.task, dead)
 		}
 		if !test.dies {
