@@ -135,6 +135,43 @@ func TestValuesOfSlots(t *testing.T) {
 	}
 }
 
+// TestSilentAmongOthers: a hit that reads the same as one on another CPU just before it may have made that value, which the
+// other one's reading came late enough to see.
+func TestSilentAmongOthers(t *testing.T) {
+	const late = overtaking + 100
+	type read struct {
+		time  uint64
+		cpu   uint32
+		value uint64
+	}
+	for _, test := range []struct {
+		name   string
+		hits   []read
+		silent Num
+		old    string // of the last
+	}{
+		{"both have stored before one reads", []read{{10, 0, 1}, {20, 1, 3}, {30, 0, 3}}, num(0), "?"},
+		{"on the same CPU", []read{{10, 0, 1}, {20, 1, 3}, {30, 1, 3}}, num(1), "0x3"},
+		{"read there before", []read{{10, 0, 3}, {20, 1, 3}, {30, 1, 3}, {40, 0, 3}}, num(2), "0x3"},
+		{"long after", []read{{10, 0, 3}, {late, 1, 3}, {late + 10, 70, 3}}, num(2), "0x3"},
+		{"another value", []read{{10, 0, 3}, {20, 1, 4}}, num(0), "0x3"},
+		{"again after another value", []read{{10, 0, 3}, {20, 0, 4}, {30, 1, 3}, {40, 0, 3}}, num(0), "?"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			m := newModel(t, nil)
+			for _, r := range test.hits {
+				s := hit(r.time, 7+r.cpu, 0x400, r.value)
+				s.CPU = r.cpu
+				m.Add(s)
+			}
+			w := finish(m, wire.Counts{Counted: uint64(len(test.hits))}).Watches[0]
+			if old := w.Sites[0].LastOldValue; w.Silent != test.silent || old.String() != test.old {
+				t.Errorf("%v silent, the last over %v; want %v, %v", w.Silent, old, test.silent, test.old)
+			}
+		})
+	}
+}
+
 // TestOldValueIsNotGuessed: after lost records nobody knows what stood there before.
 func TestOldValueIsNotGuessed(t *testing.T) {
 	m := newModel(t, nil)

@@ -176,9 +176,7 @@ func (w *watch) slotLen(slot int) uint64 {
 
 // takeValue takes the value that s carries and compares it with the one before, and with the one before its access.
 func (w *watch) takeValue(s *wire.Sample, st *site, slot int, a *access) {
-	state := &w.slots[slot]
-	old := state.value
-	state.hit(s)
+	old := w.slots[slot].hit(s)
 	a.take(slot, old, s.Value)
 	w.value, st.value, st.old, st.whole.old = s.Value, s.Value, old, a.before(slot)
 	if !s.Value.OK {
