@@ -33,7 +33,7 @@ func (m *Model) allGaps() []Gap {
 // countGaps compares the hits of a watch with what the kernel counted.
 func (m *Model) countGaps(w *watch) []Gap {
 	var gaps []Gap
-	c := &w.counts
+	c := w.totals()
 	if !w.counted() {
 		if m.end != nil && !w.hasCounts {
 			gaps = append(gaps, uncounted(w))

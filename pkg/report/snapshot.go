@@ -71,6 +71,9 @@ func (m *Model) allNotes() []Text {
 	}
 	var irregular uint64
 	for _, w := range m.watches {
+		if n := w.walkNote(); n != "" {
+			notes = append(notes, Text(n))
+		}
 		irregular += w.irregular
 	}
 	if irregular > 0 {
@@ -98,7 +101,7 @@ func (m *Model) watchPart(w *watch) Watch {
 		out.DistinctValues = num(uint64(len(w.values.hits)))
 	}
 	if w.counted() {
-		c := &w.counts
+		c := w.totals()
 		out.Counted, out.Lost, out.AfterStop = num(c.Counted), num(c.Lost), num(c.AfterStop)
 		out.Emitted, out.Foreign, out.Missed = num(c.Emitted), num(c.Foreign), num(c.Missed)
 	}

@@ -38,6 +38,7 @@ type watch struct {
 	stray     stray
 	bits      uint64 // of a pointer
 	handoffs  handoffs
+	walked    uint64 // hits that the kernel made to take call chains
 	irregular uint64 // hits whose registers did not have the announced form
 	epoch     uint64 // how often hits went missing
 	paused    uint64 // ns that the watch was off on purpose
@@ -136,6 +137,7 @@ func (w *watch) hit(s *wire.Sample, key siteKey, t *thread, regs *regLayout) {
 	w.handoff(s, st, t)
 	if s.Callchain != nil {
 		w.stack(s, st)
+		w.walk(s, slot, regs)
 	}
 	if w.Chain.OK {
 		w.bind.hit(s)
