@@ -17,7 +17,9 @@ type frame struct {
 	kernel bool
 }
 
-// traces lists all ways to all sites that are asked for. A site whose callers were not recorded is one trace.
+// traces lists all ways to all sites that are asked for. A site whose callers were not recorded is one trace. Where a
+// chain goes on with an address in no mapping it ends in one unknown frame: what stood in the register of the frame pointer
+// is of no use there, and would set equal stacks apart.
 func traces(r *Report) []trace {
 	var out []trace
 	for i := range r.Watches {
@@ -30,6 +32,10 @@ func traces(r *Report) []trace {
 			for _, stack := range s.ways() {
 				t := trace{watch: w, site: s, hits: stack.Hits, frames: s.top()}
 				for _, f := range stack.Frames {
+					if unmapped(f) {
+						t.frames = append(t.frames, frame{place: Place{Func: "[unknown]"}})
+						break
+					}
 					t.frames = append(t.frames, frame{addr: f.IP.V, place: f.Place})
 				}
 				out = append(out, t)
