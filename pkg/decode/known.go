@@ -143,13 +143,15 @@ type codes struct {
 
 func newCodes() codes { return codes{all: map[code]struct{}{}} }
 
+// isRecent says whether the code of a hit at ip is a recent one: of most hits this is all that has to be known.
+func (c *codes) isRecent(ip uint64, h *perfabi.Hit) bool {
+	k := &c.recent[ip%uint64(len(c.recent))]
+	return k.ip == ip && k.start == ip-perfabi.HitCodeBack+uint64(h.CodeAt) && bytes.Equal(k.bytes[:k.n], h.Code)
+}
+
 // learn says whether the code of a hit is news.
 func (c *codes) learn(k *code) bool {
-	recent := &c.recent[k.ip%uint64(len(c.recent))]
-	if *recent == *k {
-		return false
-	}
-	*recent = *k
+	c.recent[k.ip%uint64(len(c.recent))] = *k
 	if _, known := c.all[*k]; known {
 		return false
 	}

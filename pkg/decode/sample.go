@@ -50,9 +50,9 @@ func (d *decoder) sampleRecord(e entry, src *source, rec []byte) error {
 }
 
 // fromHit takes what the BPF program put into the sample.
-func (d *decoder) fromHit(raw []byte) (err error) {
+func (d *decoder) fromHit(raw []byte) error {
 	h := &d.hit
-	if *h, err = perfabi.ParseHit(raw); err != nil {
+	if err := h.Parse(raw); err != nil {
 		return err
 	}
 	if uint64(h.Slot) >= uint64(len(d.slots)) {
@@ -86,9 +86,12 @@ func (d *decoder) news() error {
 			return err
 		}
 	}
+	if len(d.hit.Code) == 0 || d.codes.isRecent(s.IP, &d.hit) {
+		return nil
+	}
 	c := &d.code
 	c.set(s.IP, &d.hit)
-	if c.n == 0 || !d.codes.learn(c) {
+	if !d.codes.learn(c) {
 		return nil
 	}
 	return d.out.Write(&wire.Code{IP: c.ip, Start: c.start, Bin: c.bytes[:c.n]})

@@ -87,7 +87,7 @@ func FuzzOthers(f *testing.F) {
 			_ = d.Decode(rec, &l)
 		}
 		_, _ = ParseTrailer(rec, &l)
-		_, _ = ParseHit(rec)
+		_ = new(Hit).Parse(rec)
 		PeekID(rec)
 		PeekTime(rec, sampleType)
 		PeekTask(rec, sampleType)

@@ -54,29 +54,28 @@ type Hit struct {
 	Regs    Words  // valid with HitRegsValid; nil if not taken
 }
 
-// ParseHit reads a payload. The error is an *Error if it is shorter than any version's, or says that it has more code than
-// there is room for.
-func ParseHit(b []byte) (Hit, error) {
+// Parse reads a payload. The error is an *Error if it is shorter than any version's, or says that it has more code than
+// there is room for; h is then as it was.
+func (h *Hit) Parse(b []byte) error {
 	if len(b) < HitSizeBare {
-		return Hit{}, &Error{Record: RecordSample, Field: "hit", Needed: HitSizeBare, Available: uint64(len(b))}
-	}
-	h := Hit{
-		Slot:    binary.LittleEndian.Uint32(b[HitSlotOff:]),
-		Flags:   binary.LittleEndian.Uint32(b[HitFlagsOff:]),
-		Addr:    binary.LittleEndian.Uint64(b[HitAddrOff:]),
-		Value:   binary.LittleEndian.Uint64(b[HitValueOff:]),
-		UserIP:  binary.LittleEndian.Uint64(b[HitUserIPOff:]),
-		Syscall: binary.LittleEndian.Uint64(b[HitSyscallOff:]),
-		Comm:    b[HitCommOff : HitCommOff+HitCommSize : HitCommOff+HitCommSize],
-		Child:   binary.LittleEndian.Uint64(b[HitChildOff:]),
+		return &Error{Record: RecordSample, Field: "hit", Needed: HitSizeBare, Available: uint64(len(b))}
 	}
 	at, n := uint64(binary.LittleEndian.Uint32(b[HitCodeAtOff:])), uint64(binary.LittleEndian.Uint32(b[HitCodeLenOff:]))
 	if at+n > HitCodeSize {
-		return Hit{}, &Error{Record: RecordSample, Field: "hit code", Needed: at + n, Available: HitCodeSize}
+		return &Error{Record: RecordSample, Field: "hit code", Needed: at + n, Available: HitCodeSize}
 	}
+	h.Slot = binary.LittleEndian.Uint32(b[HitSlotOff:])
+	h.Flags = binary.LittleEndian.Uint32(b[HitFlagsOff:])
+	h.Addr = binary.LittleEndian.Uint64(b[HitAddrOff:])
+	h.Value = binary.LittleEndian.Uint64(b[HitValueOff:])
+	h.UserIP = binary.LittleEndian.Uint64(b[HitUserIPOff:])
+	h.Syscall = binary.LittleEndian.Uint64(b[HitSyscallOff:])
+	h.Comm = b[HitCommOff : HitCommOff+HitCommSize : HitCommOff+HitCommSize]
+	h.Child = binary.LittleEndian.Uint64(b[HitChildOff:])
 	h.CodeAt, h.Code = int(at), b[HitCodeOff+at:HitCodeOff+at+n:HitCodeOff+at+n]
+	h.Regs = nil
 	if h.Flags&HitRegsValid != 0 && len(b) >= HitSize {
 		h.Regs = b[HitRegsOff:HitSize:HitSize]
 	}
-	return h, nil
+	return nil
 }

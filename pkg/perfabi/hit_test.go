@@ -19,18 +19,20 @@ func TestParseHit(t *testing.T) {
 	bare := whole
 	bare.Regs = nil
 	for n, want := range map[int]Hit{HitSizeBare: bare, HitSize - 1: bare, HitSize: whole, len(payload): whole} {
-		if got, err := ParseHit(payload[:n]); err != nil || !reflect.DeepEqual(got, want) {
+		got := Hit{Regs: Words("old")}
+		if err := got.Parse(payload[:n]); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%d bytes: got %+v, %v", n, got, err)
 		}
 	}
 	for n := range HitSizeBare {
 		var e *Error
-		if _, err := ParseHit(payload[:n]); !errors.As(err, &e) || e.Needed != HitSizeBare || e.Available != uint64(n) {
+		if err := new(Hit).Parse(payload[:n]); !errors.As(err, &e) || e.Needed != HitSizeBare || e.Available != uint64(n) {
 			t.Errorf("%d bytes: got %v", n, err)
 		}
 	}
 	payload[HitFlagsOff] &^= HitRegsValid
-	if got, err := ParseHit(payload); err != nil || got.Regs != nil {
+	var got Hit
+	if err := got.Parse(payload); err != nil || got.Regs != nil {
 		t.Errorf("without registers: got %+v, %v", got, err)
 	}
 }
@@ -40,7 +42,7 @@ func TestParseHitWithTooMuchCode(t *testing.T) {
 	for _, test := range []struct{ at, n uint32 }{{0, HitCodeSize + 1}, {HitCodeSize, 1}, {1, HitCodeSize}, {^uint32(0), ^uint32(0)}} {
 		payload := record(t, 0, 0, make([]byte, HitCodeAtOff), test.at, test.n, make([]byte, HitCodeSize))[HeaderSize:]
 		var e *Error
-		if _, err := ParseHit(payload); !errors.As(err, &e) || e.Field != "hit code" {
+		if err := new(Hit).Parse(payload); !errors.As(err, &e) || e.Field != "hit code" {
 			t.Errorf("%+v: got %v", test, err)
 		}
 	}

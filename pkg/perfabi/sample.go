@@ -1,6 +1,7 @@
 package perfabi
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/bits"
 )
@@ -29,6 +30,9 @@ type Sample struct {
 // Decode reads rec, which must be exactly one record, with the layout of its event. The error is an *Error; then s is
 // not to be used. It allocates nothing but an error and, for SampleRead, s.Read.Values.
 func (s *Sample) Decode(rec []byte, l *Layout) error {
+	if l.SampleType == usual && s.decodeUsual(rec) {
+		return nil
+	}
 	h, f := open(rec)
 	t := l.SampleType
 	if t&^decoded != 0 {
@@ -46,6 +50,31 @@ func (s *Sample) Decode(rec []byte, l *Layout) error {
 	s.Period = f.u64If(t&SamplePeriod != 0, "period")
 	s.decodeVariable(&f, l)
 	return f.end()
+}
+
+// usual are the fields of the samples that xw's BPF program makes, of which there are most.
+const usual = SampleIdentifier | SampleIP | SampleTID | SampleTime | SampleRaw
+
+// decodeUsual does for these fields, in half the time, what Decode does for all, or returns false when anything is wrong with
+// the record.
+func (s *Sample) decodeUsual(rec []byte) bool {
+	const size, raw = HeaderSize + 4*8, HeaderSize + 4*8 + 4
+	if len(rec) < raw || PeekType(rec) != RecordSample || int(PeekSize(rec)) != len(rec) ||
+		uint64(binary.LittleEndian.Uint32(rec[size:])) != uint64(len(rec)-raw) {
+		return false
+	}
+	values := s.Read.Values[:0]
+	*s = Sample{
+		Misc:       PeekMisc(rec),
+		Identifier: binary.LittleEndian.Uint64(rec[HeaderSize:]),
+		IP:         binary.LittleEndian.Uint64(rec[HeaderSize+8:]),
+		PID:        binary.LittleEndian.Uint32(rec[HeaderSize+16:]),
+		TID:        binary.LittleEndian.Uint32(rec[HeaderSize+20:]),
+		Time:       binary.LittleEndian.Uint64(rec[HeaderSize+24:]),
+		Raw:        rec[raw:len(rec):len(rec)],
+	}
+	s.Read.Values = values
+	return true
 }
 
 func (s *Sample) decodeVariable(f *fields, l *Layout) {

@@ -2,9 +2,11 @@ package perfabi
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -258,13 +260,44 @@ func BenchmarkSampleDecode(b *testing.B) {
 	rec := record(b, RecordSample, MiscUser, uint64(1), uint64(2), uint32(3), uint32(4), uint64(5),
 		uint32(HitSize+4), make([]byte, HitSize+4), uint64(RegsABI64), general(6))
 	var s Sample
+	var h Hit
 	b.SetBytes(int64(len(rec)))
 	for b.Loop() {
 		if err := s.Decode(rec, &l); err != nil {
 			b.Fatal(err)
 		}
-		if _, err := ParseHit(s.Raw); err != nil {
+		if err := h.Parse(s.Raw); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// TestUsualSample decodes the fields of most samples both ways, and what is wrong with them.
+func TestUsualSample(t *testing.T) {
+	l := Layout{SampleType: usual}
+	whole := record(t, RecordSample, MiscUser, uint64(1), uint64(2), uint32(3), uint32(4), uint64(5), uint32(12), "twelve bytes")
+	long, short, other := bytes.Clone(whole), bytes.Clone(whole), bytes.Clone(whole)
+	long[HeaderSize+32]++
+	short[HeaderSize+32]--
+	other[0] = byte(RecordLost)
+	cuts := [][]byte{whole, long, short, other, append(bytes.Clone(whole), 0)}
+	for n := range whole {
+		cuts = append(cuts, whole[:n])
+	}
+	for _, rec := range cuts {
+		var got, want Sample
+		f := func(s *Sample) error { // Decode without the short way
+			l := Layout{SampleType: usual | SampleID}
+			longer := rec
+			if len(rec) >= HeaderSize+32 { // an id behind the time
+				longer = slices.Concat(rec[:HeaderSize+32], make([]byte, 8), rec[HeaderSize+32:])
+				binary.LittleEndian.PutUint16(longer[6:], PeekSize(rec)+8)
+			}
+			return s.Decode(longer, &l)
+		}
+		err, wantErr := got.Decode(rec, &l), f(&want)
+		if (err == nil) != (wantErr == nil) || err == nil && !reflect.DeepEqual(got, want) {
+			t.Errorf("%d bytes: got %+v, %v, want %+v, %v", len(rec), got, err, want, wantErr)
 		}
 	}
 }

@@ -414,3 +414,21 @@ func TestProgress(t *testing.T) {
 	}
 	l.must(l.cmd.Wait())
 }
+
+// TestInputIsWidened: what a filter reads from a pipe may wait there in large pieces.
+func TestInputIsWidened(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	w.Close()
+	size := 0
+	run := func(context.Context, *Stage) (err error) {
+		control(r, func(fd int) { size, err = unix.FcntlInt(uintptr(fd), unix.F_GETPIPE_SZ, 0) })
+		return err
+	}
+	if code := Run(Command{Name: "filter", Rule: Filter, Do: run}, nil, r, io.Discard, io.Discard); code != 0 || size != widePipe {
+		t.Errorf("exit %d, the pipe holds %d bytes", code, size)
+	}
+}

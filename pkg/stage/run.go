@@ -61,6 +61,9 @@ func Run(c Command, args []string, stdin io.Reader, stdout, stderr io.Writer) in
 	defer cancel(nil)
 	signals := watchSignals(c.Rule, cancel)
 	defer signals.stop()
+	if c.Rule != Source {
+		widen(stdin)
+	}
 	s := newStage(ctx, cancel, stdin, stdout, stderr, messages)
 	defer s.close()
 

@@ -106,8 +106,8 @@ func collect(t *testing.T, s *watch.Set) []hit {
 			hits = append(hits, hit{time: sample.Time, tid: sample.TID, addr: sample.Addr})
 			return
 		}
-		payload, err := perfabi.ParseHit(sample.Raw)
-		if err != nil {
+		var payload perfabi.Hit
+		if err := payload.Parse(sample.Raw); err != nil {
 			t.Fatal(err)
 		}
 		hits = append(hits, hit{time: sample.Time, tid: sample.TID, addr: payload.Addr, value: payload.Value, valid: payload.Flags&perfabi.HitValueValid != 0})

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -10,11 +11,12 @@ import (
 // headerKind is the kind of the header, and the first word of a text stream.
 const headerKind = "xw"
 
-// kindInfo is a kind with the record that a decoder reuses for it.
+// kindInfo is a kind with what a decoder or an encoder uses again for each record of it.
 type kindInfo struct {
 	Spec
 	required int
 	record   Record
+	start    []byte // how an encoder begins it; nil before the first
 }
 
 func kindTable() map[string]*kindInfo {
@@ -114,23 +116,46 @@ func (d *decoder) fail(format string, args ...any) {
 	}
 }
 
-func (d *decoder) u64(p *uint64) {
-	h, _ := d.take(classUint)
-	*p = h.n
+// number takes an unsigned integer. The forms that writers use are read here, since most fields of a busy stream are numbers;
+// take reads the same, and all others.
+func (d *decoder) number() (n uint64, ok bool) {
+	if d.err == nil && d.field < d.count {
+		size := 1
+		switch b := d.raw[d.pos:]; {
+		case b[0] <= 0x7f:
+			n = uint64(b[0])
+		case b[0] == 0xcc:
+			n, size = uint64(b[1]), 2
+		case b[0] == 0xcd:
+			n, size = uint64(binary.BigEndian.Uint16(b[1:])), 3
+		case b[0] == 0xce:
+			n, size = uint64(binary.BigEndian.Uint32(b[1:])), 5
+		case b[0] == 0xcf:
+			n, size = binary.BigEndian.Uint64(b[1:]), 9
+		default:
+			size = 0
+		}
+		if size > 0 {
+			d.pos += size
+			d.field++
+			return n, true
+		}
+	}
+	h, ok := d.take(classUint)
+	return h.n, ok
 }
 
+func (d *decoder) u64(p *uint64) { *p, _ = d.number() }
+
 func (d *decoder) u32(p *uint32) {
-	h, _ := d.take(classUint)
-	*p = uint32(h.n)
-	if h.n > 1<<32-1 {
-		d.fail("%d does not fit in 32 bits", h.n)
+	n, _ := d.number()
+	*p = uint32(n)
+	if n > 1<<32-1 {
+		d.fail("%d does not fit in 32 bits", n)
 	}
 }
 
-func (d *decoder) opt(p *Opt) {
-	h, ok := d.take(classUint)
-	*p = Opt{h.n, ok}
-}
+func (d *decoder) opt(p *Opt) { p.V, p.OK = d.number() }
 
 func (d *decoder) boolean(p *bool) {
 	h, _ := d.take(classBool)

@@ -1,10 +1,14 @@
 package wire
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/vmihailenco/msgpack/v5"
+	"github.com/vmihailenco/msgpack/v5/msgpcode"
 )
 
 // buffer is memory that the codec writes to without an allocation a record.
@@ -76,8 +80,14 @@ func (e *encoder) append(r Record) error {
 		return errors.New("unknown kind")
 	}
 	e.last, e.fields, e.field, e.hasMap, e.err = info, info.Fields, 0, false, nil
-	e.note(e.enc.EncodeArrayLen(1 + len(info.Fields)))
-	e.note(e.enc.EncodeString(info.Kind))
+	if info.start == nil {
+		begin := len(e.buf)
+		e.note(e.enc.EncodeArrayLen(1 + len(info.Fields)))
+		e.note(e.enc.EncodeString(info.Kind))
+		info.start = bytes.Clone(e.buf[begin:])
+	} else {
+		e.buf = append(e.buf, info.start...)
+	}
 	r.visit(e)
 	return e.err
 }
@@ -96,34 +106,74 @@ func (e *encoder) next(err error) {
 	e.field++
 }
 
-func (e *encoder) u64(p *uint64)   { e.next(e.enc.EncodeUint(*p)) }
-func (e *encoder) u32(p *uint32)   { e.next(e.enc.EncodeUint(uint64(*p))) }
+// Numbers and bytes are most of a busy stream, and are appended here and not by the library, which takes several times as long:
+// it writes byte by byte through an interface.
+
+func (e *encoder) u64(p *uint64) { e.uint(*p) }
+func (e *encoder) u32(p *uint32) { e.uint(uint64(*p)) }
+
+// uint appends a field of the shortest form that holds v.
+func (e *encoder) uint(v uint64) {
+	e.field++
+	switch {
+	case v <= math.MaxInt8:
+		e.buf = append(e.buf, byte(v))
+	case v <= math.MaxUint8:
+		e.buf = append(e.buf, msgpcode.Uint8, byte(v))
+	case v <= math.MaxUint16:
+		e.buf = binary.BigEndian.AppendUint16(append(e.buf, msgpcode.Uint16), uint16(v))
+	case v <= math.MaxUint32:
+		e.buf = binary.BigEndian.AppendUint32(append(e.buf, msgpcode.Uint32), uint32(v))
+	default:
+		e.buf = binary.BigEndian.AppendUint64(append(e.buf, msgpcode.Uint64), v)
+	}
+}
+
+func (e *encoder) null() {
+	e.field++
+	e.buf = append(e.buf, msgpcode.Nil)
+}
+
+// bytes appends a field of bytes.
+func (e *encoder) bytes(b []byte) {
+	e.field++
+	switch n := len(b); {
+	case n <= math.MaxUint8:
+		e.buf = append(e.buf, msgpcode.Bin8, byte(n))
+	case n <= math.MaxUint16:
+		e.buf = binary.BigEndian.AppendUint16(append(e.buf, msgpcode.Bin16), uint16(n))
+	default:
+		e.buf = binary.BigEndian.AppendUint32(append(e.buf, msgpcode.Bin32), uint32(n))
+	}
+	e.buf = append(e.buf, b...)
+}
+
 func (e *encoder) boolean(p *bool) { e.next(e.enc.EncodeBool(*p)) }
 func (e *encoder) str(p *string)   { e.next(e.enc.EncodeString(utf8Only(*p))) }
 
 func (e *encoder) opt(p *Opt) {
 	if p.OK {
-		e.next(e.enc.EncodeUint(p.V))
+		e.uint(p.V)
 	} else {
-		e.next(e.enc.EncodeNil())
+		e.null()
 	}
 }
 
 func (e *encoder) bin(p *[]byte) {
-	f := e.fields[e.field]
+	f := &e.fields[e.field]
 	switch {
-	case *p == nil && !f.Nil:
-		e.next(e.enc.EncodeBytesLen(0))
+	case *p == nil && f.Nil:
+		e.null()
 	case f.Max > 0 && len(*p) > f.Max:
 		e.next(fmt.Errorf("%d bytes, at most %d are allowed", len(*p), f.Max))
 	default:
-		e.next(e.enc.EncodeBytes(*p))
+		e.bytes(*p)
 	}
 }
 
 func (e *encoder) u64s(p *[]uint64) {
 	if *p == nil {
-		e.next(e.enc.EncodeNil())
+		e.null()
 		return
 	}
 	if len(*p) > MaxItems {

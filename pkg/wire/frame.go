@@ -20,6 +20,7 @@ type scanner struct {
 // pos is its length.
 func (s *scanner) advance(b []byte) (bool, error) {
 	for s.pos == 0 || s.depth > 0 {
+		s.skipNumbers(b)
 		h, ok := parseHead(b[s.pos:])
 		if !ok {
 			return false, nil
@@ -41,6 +42,28 @@ func (s *scanner) advance(b []byte) (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+// skipNumbers passes values of the simplest kind, which most are, up to the last of their container: advance does the same
+// more slowly, and goes on from there.
+func (s *scanner) skipNumbers(b []byte) {
+	if s.depth == 0 {
+		return
+	}
+	pos, left := s.pos, s.left[s.depth-1]
+	for ; left > 1 && pos < len(b); left-- {
+		size := 1
+		if c := b[pos]; c >= 0xcc && c <= 0xcf {
+			size += 1 << (c - 0xcc)
+		} else if c > 0x7f && c != 0xc0 {
+			break
+		}
+		if pos+size > len(b) {
+			break
+		}
+		pos += size
+	}
+	s.pos, s.left[s.depth-1] = pos, left
 }
 
 // leave counts a value without parts, and leaves the containers that are full now.
