@@ -43,7 +43,7 @@ func TestRun(t *testing.T) {
 		{"empty", nil, nil, 1, "", "xw-decode: read stream: truncated stream: the input is empty\n"},
 		{"no stream", nil, []byte("\x7fELF"), 1, "", "xw-decode: read stream: record at byte 0: " +
 			"this is no xw stream: expected an array that begins with a kind, found an unsigned integer\n"},
-		{"argument", []string{"FILE"}, raw, 2, "", "xw-decode: unexpected argument FILE\nhint: xw-decode --help\n"},
+		{"argument", []string{"FILE"}, raw, 2, "", "xw-decode: unexpected argument FILE\nhint: xw-decode < FILE\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer

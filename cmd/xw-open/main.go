@@ -18,23 +18,23 @@ func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 // flags is the command line.
 type flags struct {
 	PID         stage.Number   `name:"pid" placeholder:"N" help:"A live process, with all its threads."`
-	Watch       []string       `name:"watch" sep:"none" placeholder:"WATCH" help:"What to watch, repeatable: [NAME=]PLACE{->OFFSET}[:LEN][:ACCESS]."`
-	List        stage.Optional `name:"list" placeholder:"[PATTERN]" help:"Print the target's writable data symbols and exit."`
-	Duration    time.Duration  `name:"duration" placeholder:"D" help:"Stop after D; 0: when the target ends or at a signal."`
+	Watch       []string       `name:"watch" sep:"none" placeholder:"WATCH" help:"What to watch, repeatable: [NAME=]PLACE{->OFFSET}[:LEN][:ACCESS]. PLACE is a symbol, MODULE!SYMBOL, MODULE+OFFSET or 0xADDR, each with +N or -N; ACCESS is w (default), rw, r, or x for execution."`
+	List        stage.Optional `name:"list" placeholder:"[PATTERN]" help:"Print the target's writable data symbols and exit: all, or those with PATTERN in their names (* and ? match a whole name)."`
+	Duration    stage.Duration `name:"duration" placeholder:"D" help:"Stop after D, such as 5s; 0: when the target ends or at a signal."`
 	MaxEvents   stage.Number   `name:"max-events" placeholder:"N" help:"Deliver N hits, all watches together, then stop; 0: no limit."`
 	MaxRate     stage.Number   `name:"max-rate" placeholder:"N" help:"Pause a watch for the rest of a period when it has more than N hits per second; 0: no limit."`
 	Scope       string         `name:"scope" enum:"auto,cpu,inherit,thread" default:"auto" help:"How to cover the target's tasks: auto, cpu, inherit or thread."`
 	Regs        bool           `name:"regs" negatable:"" default:"true" help:"Take the 16 general registers at each hit."`
 	Values      string         `name:"values" enum:"auto,bpf,off" default:"auto" help:"The watched bytes as they stood at the hit, read by a BPF program: auto, bpf or off."`
 	Kernel      string         `name:"kernel" enum:"auto,on,off" default:"auto" help:"Also hits that the kernel makes for the process: auto, on or off."`
-	Callchain   bool           `name:"callchain" help:"Take the user call stack at each hit, by frame pointers."`
+	Callchain   bool           `name:"callchain" help:"Take the user call stack at each hit, by frame pointers (code that is built with -fno-omit-frame-pointer)."`
 	Control     string         `name:"control" placeholder:"FIFO" help:"Listen there for commands of xw-rebind; made if it does not exist."`
 	RingSize    stage.Number   `name:"ring-size" placeholder:"BYTES" help:"Size of each CPU's ring, a power of two of pages; default 16 MiB, on more than 4 CPUs down to 4 MiB."`
-	Latency     time.Duration  `name:"latency" placeholder:"D" default:"10ms" help:"Longest time a hit may wait in a ring."`
-	MaxSamplers stage.Number   `name:"max-samplers" placeholder:"N" help:"Refuse to open more than N watchpoints (slots x threads)."`
+	Latency     stage.Duration `name:"latency" placeholder:"D" default:"10ms" help:"Longest time a hit may wait in a ring; default 10ms."`
+	MaxSamplers stage.Number   `name:"max-samplers" placeholder:"N" help:"Refuse to open more than N watchpoints (slots x threads); default: 256 in scope thread, else what the descriptor limit allows."`
 	Output      string         `name:"output" short:"o" placeholder:"FILE" help:"Write the stream to FILE instead of standard output."`
 	Rotate      stage.Number   `name:"rotate" placeholder:"SIZE" help:"With -o: begin the next file, FILE.1, FILE.2..., after SIZE bytes; each is a whole stream."`
-	Keep        stage.Number   `name:"keep" placeholder:"N" default:"8" help:"With --rotate: keep the newest N files."`
+	Keep        stage.Number   `name:"keep" placeholder:"N" default:"8" help:"With --rotate: keep the newest N files; default 8."`
 	ChildOutput string         `name:"child-output" placeholder:"FILE" help:"Where CMD's standard output goes; default: standard error."`
 	Kill        bool           `name:"kill" help:"End CMD when xw-open stops."`
 	Command     []string       `arg:"" optional:"" name:"cmd" help:"After --: start CMD and watch it from its first instruction."`
@@ -49,7 +49,7 @@ func (f *flags) Validate() error {
 	case f.PID == 0 && len(f.Command) == 0:
 		return errors.New("nothing to watch: give --pid N, or -- CMD [ARG...]")
 	case f.PID != 0 && len(f.Command) > 0:
-		return errors.New("--pid and -- CMD exclude each other")
+		return fmt.Errorf("--pid and -- CMD exclude each other: %q was taken for CMD", f.Command[0])
 	case f.PID > 1<<31-1:
 		return errors.New("--pid: not a process id")
 	case f.Duration < 0:
@@ -103,10 +103,10 @@ func open(ctx context.Context, s *stage.Stage, f *flags) error {
 		}
 	}
 	return session.Run(ctx, session.Config{
-		PID: int(f.PID), Command: f.Command, Watches: f.Watch, Duration: f.Duration, MaxEvents: uint64(f.MaxEvents), MaxRate: uint64(f.MaxRate),
+		PID: int(f.PID), Command: f.Command, Watches: f.Watch, Duration: time.Duration(f.Duration), MaxEvents: uint64(f.MaxEvents), MaxRate: uint64(f.MaxRate),
 		Scope: f.Scope, Values: f.Values, Kernel: f.Kernel, Regs: f.Regs, Callchain: f.Callchain,
 		Output: f.Output, Rotate: uint64(f.Rotate), Keep: int(f.Keep), Control: f.Control, RingSize: int(f.RingSize),
-		Latency: f.Latency, MaxSamplers: int(f.MaxSamplers), ChildOutput: f.ChildOutput, Kill: f.Kill,
+		Latency: time.Duration(f.Latency), MaxSamplers: int(f.MaxSamplers), ChildOutput: f.ChildOutput, Kill: f.Kill,
 	}, session.Streams{Out: s.Stdout, OutNow: s.WriteNow(), In: os.Stdin, Err: os.Stderr, Say: s.Say, Hint: s.Hint, Closed: stage.ErrDownstreamClosed, Signal: signalOf})
 }
 

@@ -15,10 +15,10 @@ import (
 )
 
 type flags struct {
-	Control        string        `required:"" placeholder:"FIFO" help:"The FIFO that xw-open --control listens on."`
-	ConnectTimeout time.Duration `default:"10s" help:"How long to wait until xw-open listens. (${default})"`
-	Mem            string        `placeholder:"FILE" help:"For tests: take from FILE (lines of ADDR VALUE [TIME]) what xw-open would be asked to read."`
-	Text           bool          `help:"Write the stream as text."`
+	Control        string         `required:"" placeholder:"FIFO" help:"The FIFO that xw-open --control listens on."`
+	ConnectTimeout stage.Duration `default:"10s" help:"How long to wait until xw-open listens. (${default})"`
+	Mem            string         `placeholder:"FILE" help:"For tests: take from FILE (lines of ADDR VALUE [TIME]) what xw-open would be asked to read."`
+	Text           bool           `help:"Write the stream as text."`
 }
 
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
@@ -57,7 +57,7 @@ func follow(f *flags, s *stage.Stage) error {
 		}
 		opts.Memory = memory
 	}
-	control, err := openFIFO(f.Control, f.ConnectTimeout)
+	control, err := openFIFO(f.Control, time.Duration(f.ConnectTimeout))
 	if err != nil {
 		return err
 	}

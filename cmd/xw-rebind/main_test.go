@@ -21,7 +21,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"--control", os.DevNull}, 1, "not a FIFO"},
 		{[]string{"--control", "ctl", "--mem", "no such file"}, 1, "read memory: open no such file"},
 		{[]string{"--control", "ctl", "--mem", "main_test.go"}, 1, "read memory: line 1"},
-		{[]string{"--control", "ctl", "--connect-timeout", "5"}, 2, "missing unit"},
+		{[]string{"--control", "ctl", "--connect-timeout", "5"}, 2, "expected a duration such as 5s"},
 	} {
 		var stdout, stderr bytes.Buffer
 		code := run(test.args, strings.NewReader(""), &stdout, &stderr)

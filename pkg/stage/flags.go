@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 )
@@ -35,6 +36,19 @@ func ParseNumber(s string) (uint64, error) {
 		return 0, fmt.Errorf("number %q does not fit into 64 bits", s)
 	}
 	return 0, fmt.Errorf("expected a number, decimal or hex with 0x, but got %q", s)
+}
+
+// Duration is a duration on the command line.
+type Duration time.Duration
+
+// UnmarshalText parses s as time.ParseDuration does.
+func (d *Duration) UnmarshalText(s []byte) error {
+	v, err := time.ParseDuration(string(s))
+	if err != nil {
+		return fmt.Errorf("expected a duration such as 5s, 300ms or 1h30m, but got %q", s)
+	}
+	*d = Duration(v)
+	return nil
 }
 
 // Optional is the value of a flag that may stand alone or be followed by a value: --list, --list PATTERN or
@@ -73,10 +87,13 @@ func parse(c Command, args []string, stdout io.Writer) (done bool, err error) {
 	if _, err = parser.Parse(args); done {
 		return true, nil
 	}
-	if err != nil {
-		return false, WithHint(&usageError{err}, "%s --help", c.Name)
+	if err == nil {
+		return false, nil
 	}
-	return false, nil
+	if file, ok := strings.CutPrefix(err.Error(), "unexpected argument "); ok && c.Rule == Filter {
+		return false, WithHint(&usageError{err}, "%s < %s", c.Name, file)
+	}
+	return false, WithHint(&usageError{err}, "%s --help", c.Name)
 }
 
 // reset gives the flags struct its zero value, so that a Command can be run more than once in one process.

@@ -299,7 +299,11 @@ func (r *resolver) noteMapping(spec Spec, s spot) {
 		r.note(spec, "0x%x is in shared memory (%s): what other processes do there is not seen", s.addr, name)
 	}
 	if need, verb := permission(spec.Access); m.Prot&need == 0 {
-		r.note(spec, "0x%x is mapped without permission to %s (%s)", s.addr, verb, protection(m))
+		instead := ""
+		if m.Prot&proc.ProtExec != 0 {
+			instead = ": :x watches code that is executed"
+		}
+		r.note(spec, "0x%x is mapped without permission to %s (%s)%s", s.addr, verb, protection(m), instead)
 	}
 	if _, ok := r.mapping(s.addr + s.len - 1); !ok {
 		r.note(spec, "nothing is mapped at 0x%x now", s.addr+s.len-1)

@@ -156,6 +156,7 @@ func TestPrograms(t *testing.T) {
 				{"fixed:rw", run.Uint("fixed"), 8, "prog!fixed", nil},
 				{"hidden", run.Uint("hidden"), 8, "prog!hidden", nil},
 				{"callee:x", run.Uint("callee"), 1, "prog!callee", nil},
+				{"callee:1", run.Uint("callee"), 1, "prog!callee", []string{"without permission to write (r-x): :x watches code that is executed"}},
 				{"counter:x", counter, 1, "prog!counter", []string{"without permission to execute"}},
 				{fmt.Sprintf("0x%x", counter), counter, 8, "prog!counter", nil},
 				{fmt.Sprintf("0x%x:2", counter+2), counter + 2, 2, "prog!counter+0x2", nil},

@@ -80,14 +80,24 @@ func (r *resolver) unknownSymbol(spec Spec, modules []*module) error {
 	}
 	e := r.fail(spec, "unknown symbol %q%s%s", name, where, r.suggest(near))
 	e.cause = ErrNotFound
-	e.hint = fmt.Sprintf("xw-open --pid %d --list prints what can be watched", r.p.PID())
-	if spec.Access == Execute {
-		e.hint = "nm prints the functions of a file"
-	}
-	if len(names) == 0 {
-		e.hint = "there are no symbols: name places as MODULE+OFFSET or 0xADDR"
-	}
+	e.hint = symbolHint(name, spec.Access, r.p.PID(), of)
 	return e
+}
+
+// symbolHint says what to do about a name that is not among the symbols.
+func symbolHint(name, access string, pid int, symbols map[string]string) string {
+	whole, _, part := strings.Cut(strings.ReplaceAll(name, "[", "."), ".")
+	switch {
+	case len(symbols) == 0:
+		return "there are no symbols: name places as MODULE+OFFSET or 0xADDR"
+	case len(name) >= 6 && strings.Trim(name, "0123456789abcdefABCDEF") == "":
+		return fmt.Sprintf("an address begins with 0x: 0x%s", name)
+	case part && symbols[whole] != "":
+		return fmt.Sprintf("a field or element is %s+OFFSET: ptype /o of gdb, or pahole, print the offsets", whole)
+	case access == Execute:
+		return "nm prints the functions of a file"
+	}
+	return fmt.Sprintf("xw-open --pid %d --list prints what can be watched by name; a local variable has only an address, 0xADDR", pid)
 }
 
 // candidates lists the symbols of a module that an access can mean: functions are executed, data is read and written. A
