@@ -26,9 +26,17 @@ func chooseScope(f scopeFacts) (scope, reason string) {
 	case err != nil:
 		return "inherit", fmt.Sprintf("who else has the addresses mapped is unknown: %v", err)
 	case others > 0:
-		return "inherit", fmt.Sprintf("%d other processes have the watched addresses mapped and would pay for their own accesses in scope cpu", others)
+		return "inherit", fmt.Sprintf("%s the watched addresses mapped and would pay for their own accesses in scope cpu", othersHave(others))
 	case unreadable > 0:
 		return "cpu", fmt.Sprintf("permitted, and no other process whose mappings can be read has the addresses mapped (%d cannot be read)", unreadable)
 	}
 	return "cpu", "permitted, and no other process has the addresses mapped"
+}
+
+// othersHave begins a sentence about so many other processes.
+func othersHave(n int) string {
+	if n == 1 {
+		return "another process has"
+	}
+	return fmt.Sprintf("%d other processes have", n)
 }

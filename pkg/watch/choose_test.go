@@ -18,6 +18,7 @@ func TestChooseScope(t *testing.T) {
 	}{
 		{name: "all permitted", scope: "cpu", reason: "permitted, and no other process has the addresses mapped"},
 		{name: "others unreadable", hidden: 3, scope: "cpu", reason: "permitted, and no other process whose mappings can be read has the addresses mapped (3 cannot be read)"},
+		{name: "mapped by another", others: 1, scope: "inherit", reason: "another process has the watched addresses mapped and would pay for their own accesses in scope cpu"},
 		{name: "mapped elsewhere", others: 2, scope: "inherit", reason: "2 other processes have the watched addresses mapped and would pay for their own accesses in scope cpu"},
 		{name: "mapped elsewhere, chains", others: 2, chains: true, scope: "cpu", reason: "chains: one ioctl per CPU moves a watch, without a race with new threads"},
 		{name: "no BPF", noBPF: "asked for", scope: "inherit", reason: "scope cpu needs BPF to tell whose hit it is: asked for"},

@@ -175,7 +175,7 @@ func (s *Set) noteOthers() {
 	others, _, err := s.target.Others(s.ranges())
 	if err == nil && others > 0 {
 		s.info.Notes = append(s.info.Notes, fmt.Sprintf(
-			"%d other processes have the watched addresses mapped: in scope cpu each of their accesses there traps too and costs them as much as the target's do; they are not counted", others))
+			"%s the watched addresses mapped: in scope cpu each of their accesses there traps too and costs them as much as the target's do; they are not counted", othersHave(others)))
 	}
 }
 
