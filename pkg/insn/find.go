@@ -185,6 +185,7 @@ func (f *finder) exact(c *candidate) Result {
 	r := Result{Status: Exact, Addr: c.addr, Len: c.Len, Text: c.text(f.Symbol), Op: c.role.op(), Rep: c.repeated(),
 		Size: c.operand.size}
 	r.Stored, r.Loaded = c.derive(&f.machine, &c.operand)
+	r.Changes = c.changes(int(c.operand.size))
 	r.Operand.V, r.Operand.OK = c.operand.addr, c.operand.known
 	return r
 }

@@ -75,6 +75,8 @@ type Result struct {
 	// instruction's immediates say so with certainty.
 	Loaded wire.Opt
 	Stored wire.Opt
+	// Changes tells that the operand never holds after the access what it held before.
+	Changes bool
 }
 
 // Within cuts a value of the operand, Loaded or Stored, down to the n bytes at addr. It is absent unless the operand

@@ -47,6 +47,19 @@ func (in *instr) derive(m *machine, a *access) (stored, loaded wire.Opt) {
 	return wire.Opt{}, wire.Opt{}
 }
 
+// changes tells whether an instruction leaves something else in its operand, of size bytes, than it found there, whatever
+// that was.
+func (in *instr) changes(size int) bool {
+	switch in.Op {
+	case x86asm.INC, x86asm.DEC, x86asm.NOT, x86asm.BTC:
+		return true
+	case x86asm.ADD, x86asm.SUB, x86asm.XOR:
+		imm, ok := in.Args[1].(x86asm.Imm)
+		return ok && truncate(uint64(imm), size) != 0
+	}
+	return false
+}
+
 // deriveImplied is derive for the stack.
 func (in *instr) deriveImplied(m *machine, a *access) (stored, loaded wire.Opt) {
 	size := int(a.size)

@@ -44,6 +44,12 @@ func (m *Model) instruction(w *watch, st *site, at Place) instruction {
 	}
 }
 
+// changes tells whether the instruction of a site never leaves the watched bytes as they were.
+func (st *site) changes() bool {
+	r := &st.insn.Result
+	return r.Status == insn.Exact && r.Changes && r.Operand.OK && r.Operand.V >= st.addr && r.Operand.V+r.Size <= st.addr+st.len
+}
+
 // symbol names an address in the text of an instruction: what covers it and where that starts. Of data only what is
 // watched has a name.
 func (m *Model) symbol(addr, time uint64) (string, uint64) {

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"encoding/binary"
+	"slices"
 	"testing"
 
 	"xw/pkg/wire"
@@ -33,6 +35,42 @@ func TestNameOfWatchedBytes(t *testing.T) {
 		m.Add(s)
 		if got := finish(m, wire.Counts{Counted: 1}).Watches[0].Sites[0].Insn; string(got) != test.want {
 			t.Errorf("%s at %#x: %q, want %q", test.place, test.addr, got, test.want)
+		}
+	}
+}
+
+// TestSilentInstruction: two hits that read the same value are one write that changed nothing, unless the instruction always
+// changes the watched bytes. Another writer was faster then.
+func TestSilentInstruction(t *testing.T) {
+	const end = 0x100000
+	operand := func(from uint64) []byte { return binary.LittleEndian.AppendUint32(nil, uint32(from-end)) }
+	for _, test := range []struct {
+		name   string
+		code   []byte // before its operand
+		imm    []byte
+		at     uint64 // of the operand
+		silent Num
+		before Hex
+	}{
+		{"add dword ptr [word], 3", []byte{0x83, 0x05}, []byte{3}, 0x1000, num(0), Hex{}},
+		{"add dword ptr [word+4], 3", []byte{0x83, 0x05}, []byte{3}, 0x1004, num(0), Hex{}},
+		{"add dword ptr [word], 0", []byte{0x83, 0x05}, []byte{0}, 0x1000, num(1), hex(5)},
+		{"inc qword ptr [word]", []byte{0x48, 0xff, 0x05}, nil, 0x1000, num(0), Hex{}},
+		{"inc qword ptr [word-4]", []byte{0x48, 0xff, 0x05}, nil, 0xffc, num(1), hex(5)},
+		{"add qword ptr [word], rax", []byte{0x48, 0x01, 0x05}, nil, 0x1000, num(1), hex(5)},
+		{"xor byte ptr [word], 0x80", []byte{0x80, 0x35}, []byte{0x80}, 0x1000, num(0), Hex{}},
+	} {
+		m := newModel(t, nil)
+		code := slices.Concat(nops(64), test.code, operand(test.at), test.imm)
+		m.Add(&wire.Code{IP: end, Start: end - uint64(len(code)), Bin: code})
+		for i := range uint64(2) {
+			s := hit(i+1, 7, end, 5)
+			s.Regs = registers(i, 0, 0, 0)
+			m.Add(s)
+		}
+		s := finish(m, wire.Counts{Counted: 2}).Watches[0].Sites[0]
+		if s.Silent != test.silent || s.LastOldValue != test.before {
+			t.Errorf("%s: %q: %v silent, the last over %v; want %v, %v", test.name, s.Insn, s.Silent, s.LastOldValue, test.silent, test.before)
 		}
 	}
 }

@@ -154,6 +154,12 @@ func (m *Model) accesses(w *watch, st *site, out *Site) {
 			out.AccessBytes = present(out.least)
 		}
 	}
+	if st.changes() { // where the values say otherwise another writer was faster
+		silent = 0
+		if out.before == Hex(st.value) {
+			out.before, out.LastOldValue = Hex{}, Hex{}
+		}
+	}
 	if writes := out.Op == insn.Write || out.Op == insn.ReadWrite || w.Access == "w"; writes && st.silent.compared > 0 {
 		out.Silent = num(silent)
 	}
