@@ -56,12 +56,13 @@ static void *first(void *a)
 static void *second(void *a)
 {
 	pthread_setname_np(pthread_self(), "second");
-	for (long i = 1; i <= rounds; i++) { sem_wait(&turn[1]); repeat(i); sem_post(&turn[0]); }
+	for (long i = 1; i <= rounds; i++) { sem_wait(&turn[1]); usleep(2000); repeat(i); sem_post(&turn[0]); }
 	return 0;
 }
 static void *adder(void *n) { for (long i = 0; i < (long)n; i++) add(); return 0; }
 
-/* Two threads, each on a CPU of its own, take turns: first sets a new value, second sets it again. */
+/* Two threads, each on a CPU of its own, take turns: first sets a new value, second sets it again, so much later that it is
+   no race in which the first could have read what the second stored. */
 static void duel(long n)
 {
 	pthread_t t[2];
