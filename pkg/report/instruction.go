@@ -54,7 +54,7 @@ func (st *site) changes() bool {
 // watched has a name.
 func (m *Model) symbol(addr, time uint64) (string, uint64) {
 	for _, w := range m.watches {
-		if _, name, ok := strings.Cut(w.Place, "!"); ok && w.Addr.OK && !w.Parent.OK && addr-w.Addr.V < w.Len {
+		if name := placeName(w.Place); name != "" && w.Addr.OK && !w.Parent.OK && addr-w.Addr.V < w.Len {
 			symbol, offset := cutOffset(name)
 			return symbol, w.Addr.V - offset
 		}
@@ -63,6 +63,17 @@ func (m *Model) symbol(addr, time uint64) (string, uint64) {
 		return string(p.Func), addr - p.Offset.V
 	}
 	return "", 0
+}
+
+// placeName is SYMBOL+OFFSET of a place, MODULE+OFFSET where nothing has a symbol; "" for a mere address.
+func placeName(place string) string {
+	if _, name, ok := strings.Cut(place, "!"); ok {
+		return name
+	}
+	if strings.HasPrefix(place, "0x") {
+		return ""
+	}
+	return place
 }
 
 // cutOffset takes the offset behind a symbol from the end of a place.

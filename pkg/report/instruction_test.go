@@ -22,6 +22,9 @@ func TestNameOfWatchedBytes(t *testing.T) {
 		{"prog!buf-0x4", 0x1000, "mov dword ptr [buf-0x4], eax"},
 		{"prog!buf-0x4", 0x1004, "mov dword ptr [buf-0x4+0x4], eax"},
 		{"prog!operator++", 0x1000, "mov dword ptr [operator++], eax"},
+		{"prog+0x48", 0x1004, "mov dword ptr [prog+0x4c], eax"},
+		{"0x1000", 0x1004, "mov dword ptr [0x1004], eax"},
+		{"", 0x1004, "mov dword ptr [0x1004], eax"},
 	} {
 		m := newModel(t, func(s *wire.Session) {
 			s.Watches[0].Place, s.Watches[0].Addr = test.place, wire.Some(0x1000)
