@@ -65,6 +65,25 @@ func TestStopMaxEvents(t *testing.T) {
 	}
 }
 
+// TestStopMaxEventsInSmallRings has more hits than the rings have room for come before the watchpoints are off. What finds no
+// room then is no gap, as it comes after the hits that were asked for, which find an empty ring.
+func TestStopMaxEventsInSmallRings(t *testing.T) {
+	hwtest.Require(t)
+	for _, way := range ways {
+		t.Run(way.scope+" "+way.values, func(t *testing.T) {
+			for range 5 {
+				w := startWorker(t)
+				o := xwOpen(t, "--pid", w.pid(), "--watch", "counter", "--scope", way.scope, "--values", way.values, "--max-events", "3", "--ring-size", "65536")
+				o.ready()
+				w.do("n 20000")
+				s := o.end(0)
+				s.stopped("max_events")
+				s.complete(0, 3)
+			}
+		})
+	}
+}
+
 // TestStopMaxEventsOfAllWatches counts the hits of all watches together.
 func TestStopMaxEventsOfAllWatches(t *testing.T) {
 	hwtest.Require(t)

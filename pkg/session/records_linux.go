@@ -156,7 +156,7 @@ func (r *run) writeCounts() {
 			c.Lost += t.Lost
 			c.Foreign += t.Foreign
 			c.Missed += t.Missed
-			c.AfterStop += cut + t.Stopped
+			c.AfterStop += cut + t.CutLost + t.Stopped
 		}
 		past := r.past[i]
 		c.Counted -= min(c.Counted, past.Counted)

@@ -240,7 +240,7 @@ func (r *run) loop(ctx context.Context) {
 			r.command()
 		}
 		r.drain(room)
-		if room() {
+		if room() && !r.set.Full() {
 			r.tellLost()
 		}
 		r.limitRate()

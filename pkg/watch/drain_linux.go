@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"xw/pkg/perfabi"
@@ -18,6 +19,8 @@ type limit struct {
 	on        bool
 	delivered [MaxSlots]uint64
 	cut       [MaxSlots]uint64
+	lossy     bool             // losses were told of before all was delivered
+	lost      [MaxSlots]uint64 // with lossy, the losses when all was delivered
 }
 
 // take accounts for one hit of a slot and says whether it may be delivered.
@@ -252,6 +255,12 @@ func (s *Set) Gaps() []Gap {
 
 // pass delivers a record, or cuts it for the limit.
 func (s *Set) pass(cpu int, rec []byte, emit func(cpu int, rec []byte)) {
+	if perfabi.PeekType(rec) == perfabi.RecordLost {
+		if s.Full() {
+			return // what is missing came later, and no more of it was to be delivered
+		}
+		s.limit.lossy = true
+	}
 	if slot, ok := s.slotOf(rec); ok {
 		if s.cfg.Slots[slot].Wake {
 			s.woke = max(s.woke, s.timeOf(rec))
@@ -259,8 +268,26 @@ func (s *Set) pass(cpu int, rec []byte, emit func(cpu int, rec []byte)) {
 		if !s.limit.take(slot) {
 			return
 		}
+		if s.Full() {
+			s.noteLost()
+		}
 	}
 	emit(cpu, rec)
+}
+
+// noteLost keeps how much was lost when the limit has been delivered. A ring tells of a loss before the next record that it
+// takes: as long as none has, nothing was lost before what was delivered.
+func (s *Set) noteLost() {
+	if !s.limit.lossy {
+		return
+	}
+	for slot := range s.cfg.Slots {
+		lost, err := s.Lost(slot)
+		if err != nil {
+			lost = math.MaxUint64 // all that turns out to be lost may have been by now
+		}
+		s.limit.lost[slot] = lost
+	}
 }
 
 // Woke is the time of the newest hit, of those that drains have brought, of a slot that wants to be drained at once; 0 if

@@ -25,10 +25,21 @@ func (s *Set) Totals(slot int) (Totals, error) {
 			return Totals{}, err
 		}
 		if before == after {
-			return s.totals(slot, after, lost, t), nil
+			totals := s.totals(slot, after, lost, t)
+			s.splitLost(slot, &totals)
+			return totals, nil
 		}
 	}
 	return Totals{}, fmt.Errorf("count slot %d: hits go on after the watchpoints were switched off", slot)
+}
+
+// splitLost tells what was lost beyond the limit from what was before.
+func (s *Set) splitLost(slot int, t *Totals) {
+	if !s.Full() {
+		return
+	}
+	before := min(t.Lost, s.limit.lost[slot])
+	t.Lost, t.CutLost = before, t.Lost-before
 }
 
 func (s *Set) totals(slot int, count, lost uint64, t tally) Totals {
@@ -44,12 +55,15 @@ func (s *Set) totals(slot int, count, lost uint64, t tally) Totals {
 	}
 }
 
-// Lost is how many records of a slot the rings had no room for so far.
-func (s *Set) Lost(slot int) (uint64, error) {
+// Lost is how many records of a slot the rings had no room for so far. What it tells stays lost, whatever Limit allows.
+func (s *Set) Lost(slot int) (lost uint64, err error) {
 	if s.progs != nil {
-		t, err := s.progs.tally(slot)
-		return t.Failed, err
+		var t tally
+		t, err = s.progs.tally(slot)
+		lost = t.Failed
+	} else {
+		_, lost, err = s.scope.count(slot)
 	}
-	_, lost, err := s.scope.count(slot)
+	s.limit.lossy = s.limit.lossy || lost > 0
 	return lost, err
 }

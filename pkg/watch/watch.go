@@ -60,7 +60,8 @@ type Source struct {
 type Totals struct {
 	Counted   uint64 // hits that the kernel counted for the target while the session was live
 	Emitted   uint64 // records of those that the rings took
-	Lost      uint64 // records that the rings had no room for
+	Lost      uint64 // records that the rings had no room for, up to the delivery of what Limit allows
+	CutLost   uint64 // and from then on
 	Stopped   uint64 // hits of the target after the session was stopped
 	Foreign   uint64 // hits of other processes
 	Missed    uint64 // hits in Counted for which the BPF program was not run
