@@ -69,6 +69,12 @@ func measurePipe(ctx context.Context, program string, hits int) (row memoryRow, 
 	if _, err := t.do("spin", hits); err != nil {
 		return row, err
 	}
+	row.hits = hits
+	for pid, most := range map[int]*int64{open.cmd.Process.Pid: &row.open, decode.Process.Pid: &row.decode, report.Process.Pid: &row.json} {
+		if *most, err = highWater(pid); err != nil {
+			return row, err
+		}
+	}
 	if err := open.end(syscall.SIGTERM); err != nil {
 		return row, err
 	}
@@ -85,5 +91,16 @@ func measurePipe(ctx context.Context, program string, hits int) (row memoryRow, 
 	if err := json.Unmarshal(page.Bytes(), &got); err != nil || len(got.Watches) != 1 {
 		return row, fmt.Errorf("report: %w, %d watches", err, len(got.Watches))
 	}
-	return memoryRow{hits, kibibytes(open.cmd), kibibytes(decode), kibibytes(report), hits - got.Watches[0].Hits}, nil
+	row.missed = hits - got.Watches[0].Hits
+	return row, nil
+}
+
+// highWater is the most memory that a process has had so far, in KiB (VmHWM, proc_pid_status(5)). What wait4(2) tells of one
+// that has ended is no less than what this program had when it started it.
+func highWater(pid int) (kib int64, err error) {
+	text := valueIn(fmt.Sprintf("/proc/%d/status", pid), "VmHWM")
+	if _, err := fmt.Sscanf(text, "%d kB", &kib); err != nil {
+		return 0, fmt.Errorf("read the memory of process %d: %q: %w", pid, text, err)
+	}
+	return kib, nil
 }

@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -151,15 +150,6 @@ func (c *child) end(sig os.Signal) error {
 		return c.err
 	}
 	return nil
-}
-
-// kibibytes is the most memory the process had at a time.
-func kibibytes(cmd *exec.Cmd) int64 {
-	usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
-	if !ok {
-		return 0
-	}
-	return usage.Maxrss
 }
 
 // lines collects what a child says.
