@@ -86,7 +86,7 @@ int main(int argc, char **argv) {
 `, "-ldl"), path)
 	xwOpen(t, "--pid", fmt.Sprint(w.PID), "--watch", "twice").refused(1,
 		fmt.Sprintf(`watch "twice": "twice" is ambiguous: prog!twice at %#x, libtwice.so!twice at 0x ... `, w.Uint("twice")),
-		"name the module: MODULE!SYMBOL")
+		"name the module: MODULE!SYMBOL, as in prog!twice")
 }
 
 func TestRefusesZombie(t *testing.T) {

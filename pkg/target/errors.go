@@ -29,11 +29,12 @@ type Ambiguous struct {
 	Watch  string   // the name of the watch
 	Name   string   // what has several places
 	Places []string // MODULE!SYMBOL and address of each
+	listed []string // the same, not more than a few of each module
 	hint   string
 }
 
 func (e *Ambiguous) Error() string {
-	return fmt.Sprintf("watch %q: %q is ambiguous: %s", e.Watch, e.Name, strings.Join(e.Places, ", "))
+	return fmt.Sprintf("watch %q: %q is ambiguous: %s", e.Watch, e.Name, strings.Join(e.listed, ", "))
 }
 
 // Hint says how to name one of them.

@@ -3,26 +3,43 @@ package target
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"xw/pkg/symbol"
 )
 
-// maxNearest is how many names an error suggests.
-const maxNearest = 5
+const (
+	// maxNearest is how many names an error suggests.
+	maxNearest = 5
+	// maxTwins is how many symbols of one name an error lists of a module.
+	maxTwins = 5
+)
 
 func (r *resolver) ambiguous(spec Spec, name string, syms []found) error {
 	e := &Ambiguous{Watch: spec.Name, Name: name}
-	bases := map[string]bool{}
+	in := map[string]int{} // by base name
 	for _, f := range syms {
+		base := f.m.base()
+		in[base]++
 		e.Places = append(e.Places, label(f)+" "+position(f))
-		bases[f.m.base()] = true
+		if in[base] <= maxTwins {
+			e.listed = append(e.listed, e.Places[len(e.Places)-1])
+		}
 	}
-	switch len(bases) {
-	case len(syms):
+	for _, base := range slices.Sorted(maps.Keys(in)) {
+		if more := in[base] - maxTwins; more > 0 {
+			e.listed = append(e.listed, fmt.Sprintf("%d more in %s", more, base))
+		}
+	}
+	own := slices.IndexFunc(syms, func(f found) bool { return f.m.exe })
+	switch {
+	case len(in) > 1 && own >= 0 && in[syms[own].m.base()] == 1:
+		e.hint = "name the module: MODULE!SYMBOL, as in " + label(syms[own])
+	case len(in) == len(syms):
 		e.hint = "name the module: MODULE!SYMBOL"
-	case 1:
+	case len(in) == 1:
 		e.hint = "give the address: 0xADDR"
 	default:
 		e.hint = "name the module, MODULE!SYMBOL, or give the address, 0xADDR"
