@@ -22,7 +22,7 @@ type flags struct {
 	List        stage.Optional `name:"list" placeholder:"[PATTERN]" help:"Print the target's writable data symbols and exit: all, or those with PATTERN in their names (* and ? match a whole name)."`
 	Duration    stage.Duration `name:"duration" placeholder:"D" help:"Stop after D, such as 5s; 0: when the target ends or at a signal."`
 	MaxEvents   stage.Number   `name:"max-events" placeholder:"N" help:"Deliver N hits, all watches together, then stop; 0: no limit."`
-	MaxRate     stage.Number   `name:"max-rate" placeholder:"N" help:"Pause a watch for the rest of a period when it has more than N hits per second; 0: no limit."`
+	MaxRate     stage.Number   `name:"max-rate" placeholder:"N" help:"Pause a watch that has more than N hits per second until that is made up for, for a second or two at most; 0: no limit."`
 	Scope       string         `name:"scope" enum:"auto,cpu,inherit,thread" default:"auto" help:"How to cover the target's tasks: auto, cpu, inherit or thread."`
 	Regs        bool           `name:"regs" negatable:"" default:"true" help:"Take the 16 general registers at each hit."`
 	Values      string         `name:"values" enum:"auto,bpf,off" default:"auto" help:"The watched bytes as they stood at the hit, read by a BPF program: auto, bpf or off."`

@@ -10,12 +10,13 @@ import (
 )
 
 // rate keeps each watch to a number of hits per second: one that has had its share of a period is switched off for the
-// rest of it.
+// rest of it, and for those after it whose shares it has had, too.
 type rate struct {
-	share  uint64 // hits of each watch in a period; 0 for no limit
-	period uint64 // ns
-	start  uint64 // of the present period
-	base   []uint64
+	share  uint64   // hits of each watch in a period; 0 for no limit
+	second uint64   // hits of each watch in a second
+	period uint64   // ns
+	start  uint64   // of the present period
+	base   []uint64 // hits of each watch that no longer count
 	since  []uint64 // when the watch was paused; 0 while it is on
 }
 
@@ -23,12 +24,12 @@ type rate struct {
 // than one.
 const ratePeriod = time.Second / 10
 
-// rateLatency bounds what comes beyond a share: hits are counted when they are drained. In a virtual machine a thread makes
-// some 300 of them in a millisecond.
+// rateLatency bounds what comes beyond a share: hits are counted when they are drained. A thread makes 300 to 1000 of them in
+// a millisecond.
 const rateLatency = time.Millisecond
 
 func newRate(perSecond uint64, watches int) *rate {
-	r := &rate{base: make([]uint64, watches), since: make([]uint64, watches)}
+	r := &rate{second: perSecond, base: make([]uint64, watches), since: make([]uint64, watches)}
 	periods := uint64(time.Second / ratePeriod)
 	switch {
 	case perSecond == 0:
@@ -38,6 +39,13 @@ func newRate(perSecond uint64, watches int) *rate {
 		r.share, r.period = perSecond/periods, uint64(ratePeriod)
 	}
 	return r
+}
+
+// begin begins a period for a watch with so many hits so far, and tells whether it may have more. What it had beyond its
+// share counts on, but not for longer than a second: a watch that is seldom on is worth more than one that is off.
+func (r *rate) begin(i int, hits uint64) bool {
+	r.base[i] = min(hits, max(r.base[i]+r.share, hits-min(hits, r.second)))
+	return hits-r.base[i] < r.share
 }
 
 // limitRate pauses watches that have had their share, and resumes them when a period begins.
@@ -54,8 +62,9 @@ func (r *run) limitRate() {
 		hits := r.hitsOf(i)
 		switch {
 		case begins:
-			r.rate.base[i] = hits
-			r.resume(i)
+			if r.rate.begin(i, hits) {
+				r.resume(i)
+			}
 		case r.rate.since[i] == 0 && hits-r.rate.base[i] >= r.rate.share:
 			r.eachSlot(i, r.set.Pause)
 			r.rate.since[i] = now
