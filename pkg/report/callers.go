@@ -24,6 +24,9 @@ func callPaths(s *Site) []callPath {
 		if i := slices.IndexFunc(p.frames, unmapped); i >= 0 {
 			p.frames, p.ends = p.frames[:i], "no frame pointer leads further"
 		}
+		if len(p.frames) == 0 && !stack.Other {
+			p.ends = "no frame pointer leads to a caller"
+		}
 		if i := slices.IndexFunc(paths, p.alike); i >= 0 {
 			paths[i].hits += p.hits
 			continue

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -163,7 +162,7 @@ func (t *textReport) callers(indent int, s *Site) {
 	for _, p := range top(paths, t.o.Top) {
 		what := "called from, by frame pointers:"
 		if len(p.frames) == 0 {
-			what = cmp.Or(p.ends, "no callers")
+			what = p.ends
 		}
 		t.line(part{dim, fmt.Sprintf("%s%*s  %s", space, shareWidth, share(p.hits, s.Hits), what)})
 		inner := indent + shareWidth + 2
