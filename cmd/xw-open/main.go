@@ -29,7 +29,7 @@ type flags struct {
 	Kernel      string         `name:"kernel" enum:"auto,on,off" default:"auto" help:"Also hits that the kernel makes for the process: auto, on or off."`
 	Callchain   bool           `name:"callchain" help:"Take the user call stack at each hit, by frame pointers (code that is built with -fno-omit-frame-pointer)."`
 	Control     string         `name:"control" placeholder:"FIFO" help:"Listen there for commands of xw-rebind; made if it does not exist."`
-	RingSize    stage.Number   `name:"ring-size" placeholder:"BYTES" help:"Size of each CPU's ring, a power of two of pages; default 16 MiB, on more than 4 CPUs down to 4 MiB."`
+	RingSize    stage.Number   `name:"ring-size" placeholder:"BYTES" help:"Size of each CPU's ring, a power of two of pages; default 16 MiB, on more than 2 CPUs down to 4 MiB."`
 	Latency     stage.Duration `name:"latency" placeholder:"D" default:"10ms" help:"Longest time a hit may wait in a ring; default 10ms."`
 	MaxSamplers stage.Number   `name:"max-samplers" placeholder:"N" help:"Refuse to open more than N watchpoints (slots x threads); default: 256 in scope thread, else what the descriptor limit allows."`
 	Output      string         `name:"output" short:"o" placeholder:"FILE" help:"Write the stream to FILE instead of standard output."`

@@ -13,9 +13,8 @@ const (
 
 // Software events, perf_event_attr.config of TypeSoftware.
 const (
-	SWCPUClock  = 0  // PERF_COUNT_SW_CPU_CLOCK
-	SWDummy     = 9  // PERF_COUNT_SW_DUMMY
-	SWBPFOutput = 10 // PERF_COUNT_SW_BPF_OUTPUT
+	SWCPUClock = 0 // PERF_COUNT_SW_CPU_CLOCK
+	SWDummy    = 9 // PERF_COUNT_SW_DUMMY
 )
 
 // Breakpoint accesses, perf_event_attr.bp_type (include/uapi/linux/hw_breakpoint.h).

@@ -2,7 +2,7 @@ package perfabi
 
 import "encoding/binary"
 
-// Offsets in the payload that xw's BPF program puts into the raw area of a sample of a PERF_COUNT_SW_BPF_OUTPUT event.
+// Offsets in the payload that xw's BPF program puts into the raw area (PERF_SAMPLE_RAW) of the samples that it writes.
 // Fields are only ever appended, so a reader takes longer payloads, and shorter ones down to HitSizeBare.
 const (
 	HitSlotOff    = 0  // u32: index in the slots of the session's watches, laid end to end

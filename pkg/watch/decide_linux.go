@@ -109,11 +109,14 @@ func (s *Set) loadPrograms() error {
 	if s.mm, err = s.target.HoldMM(); err != nil {
 		return err
 	}
-	mem, err := memoryOf(s.target.PidFD(), offsets)
+	mem, ns, err := memoryOf(s.target.PidFD(), offsets)
 	if err != nil {
 		return err
 	}
-	c := programConfig{memory: mem, offsets: offsets, regs: s.cfg.Regs, cpus: s.cpus[len(s.cpus)-1] + 1}
+	c := programConfig{
+		memory: mem, namespace: ns, offsets: offsets, regs: s.cfg.Regs, callchain: s.cfg.Callchain,
+		cpus: s.cpus, ringSize: s.ringSize(),
+	}
 	c.readsHit = slices.ContainsFunc(s.cfg.Slots, func(slot Slot) bool { return slot.Access != "w" && slot.Access != "x" })
 	if c.readsHit {
 		if c.directMap, err = findDirectMap(offsets); err != nil {

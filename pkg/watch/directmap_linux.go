@@ -32,9 +32,9 @@ const (
 	entryAddress = 0x000ffffffffff000
 )
 
-// read returns instructions that copy n bytes at the user address in register addr to the stack offset dst. They use
+// read returns instructions that copy n bytes at the user address in register addr to dst bytes from register base. They use
 // R0 to R5 and 16 bytes of stack from scratch-8 on, and jump to failed when the bytes cannot be read.
-func (m *directMap) read(addr asm.Register, pgd uint64, dst, n, scratch int, failed string) asm.Instructions {
+func (m *directMap) read(addr asm.Register, pgd uint64, base asm.Register, dst, n, scratch int, failed string) asm.Instructions {
 	entry, user := int16(scratch), int16(scratch-8)
 	ins := asm.Instructions{
 		asm.StoreMem(asm.RFP, user, addr, asm.DWord),
@@ -89,7 +89,7 @@ func (m *directMap) read(addr asm.Register, pgd uint64, dst, n, scratch int, fai
 	return append(ins,
 		asm.LoadImm(asm.R2, int64(m.base), asm.DWord).WithSymbol(page),
 		asm.Add.Reg(asm.R3, asm.R2),
-		asm.Mov.Reg(asm.R1, asm.RFP),
+		asm.Mov.Reg(asm.R1, base),
 		asm.Add.Imm(asm.R1, int32(dst)),
 		asm.Mov.Imm(asm.R2, int32(n)),
 		asm.FnProbeReadKernel.Call(),
@@ -111,7 +111,7 @@ func findDirectMap(o offsets) (*directMap, error) {
 		return nil, fmt.Errorf("open a pidfd of xw-open itself: %w", err)
 	}
 	defer unix.Close(own)
-	mem, err := memoryOf(own, o)
+	mem, _, err := memoryOf(own, o)
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +192,7 @@ func (p *probeWord) try(m *directMap, pgd uint64) (bool, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	ins := asm.Instructions{asm.LoadMem(asm.R1, asm.R1, ctxAddr, asm.DWord)}
-	ins = append(ins, m.read(asm.R1, pgd, -8, 8, -16, "out")...)
+	ins = append(ins, m.read(asm.R1, pgd, asm.RFP, -8, 8, -16, "out")...)
 	ins = append(ins,
 		asm.LoadMem(asm.R1, asm.RFP, -8, asm.DWord),
 		asm.LoadMapValue(asm.R2, p.result.FD(), 0),

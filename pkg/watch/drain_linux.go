@@ -63,15 +63,26 @@ func (s *Set) Drain(room func() bool, emit func(cpu int, rec []byte)) (whole boo
 	if s.info.Scope == "cpu" && s.progs == nil {
 		errs = append(errs, s.lookForExec())
 	}
-	for _, r := range s.rings {
-		errs = append(errs, r.drain(room, func(rec []byte) {
-			if s.look(rec) {
-				s.pass(r.number, rec, emit)
-			}
-		}))
-	}
-	errs = append(errs, s.scope.settle())
+	errs = append(errs, s.drainRings(room, func(ring int, rec []byte) {
+		if s.look(rec) {
+			s.pass(ring, rec, emit)
+		}
+	}), s.scope.settle())
 	return room(), errors.Join(errs...)
+}
+
+// drainRings yields the records that the rings hold now, while room says so, and frees their place.
+func (s *Set) drainRings(room func() bool, each func(ring int, rec []byte)) error {
+	var errs []error
+	for _, r := range s.rings {
+		errs = append(errs, drain(r.cursor, room, func(rec []byte) { each(r.number, rec) }))
+	}
+	if s.progs != nil {
+		for _, r := range s.progs.hits {
+			errs = append(errs, drain(r.cursor, room, func(rec []byte) { each(r.number, rec) }))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // maxEarly bounds the records that disarming holds back, in bytes.
@@ -84,16 +95,12 @@ func (s *Set) drainEarly() error {
 	for _, r := range s.early {
 		size += len(r.rec)
 	}
-	var errs []error
-	for _, r := range s.rings {
-		errs = append(errs, r.drain(func() bool { return size < maxEarly }, func(rec []byte) {
-			if s.look(rec) {
-				size += len(rec)
-				s.early = append(s.early, record{cpu: r.number, rec: append([]byte(nil), rec...)})
-			}
-		}))
-	}
-	return errors.Join(errs...)
+	return s.drainRings(func() bool { return size < maxEarly }, func(ring int, rec []byte) {
+		if s.look(rec) {
+			size += len(rec)
+			s.early = append(s.early, record{cpu: ring, rec: append([]byte(nil), rec...)})
+		}
+	})
 }
 
 // drainWhileArming takes what the rings hold, from time to time, so that fork records are seen and none is lost. Nothing
@@ -103,12 +110,9 @@ func (s *Set) drainWhileArming() error {
 	if now := Now(); now-s.drained < interval {
 		return nil
 	}
-	var errs []error
-	for _, r := range s.rings {
-		errs = append(errs, r.drain(func() bool { return true }, func(rec []byte) { s.look(rec) }))
-	}
+	err := s.drainRings(func() bool { return true }, func(_ int, rec []byte) { s.look(rec) })
 	s.drained = Now()
-	return errors.Join(errs...)
+	return err
 }
 
 // look decides whether a record is the session's. Whatever cannot be read passes, for the decoder to complain about.
@@ -141,7 +145,7 @@ func (s *Set) look(rec []byte) bool {
 	case perfabi.RecordFork, perfabi.RecordExit, perfabi.RecordComm, perfabi.RecordMmap2:
 		return s.scope.observe(h, id, rec) && s.concernsTarget(h.Type, rec)
 	case perfabi.RecordLost:
-		return s.scope.observe(h, id, rec)
+		return id == hitID || s.scope.observe(h, id, rec)
 	}
 	return true
 }

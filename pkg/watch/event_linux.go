@@ -91,24 +91,6 @@ func (a attrs) common(kind uint32, config uint64, bits uint64) *unix.PerfEventAt
 	}
 }
 
-// output is the software event that BPF programs emit their records into; it owns a CPU's ring. The registers are in what
-// they emit: there they cost a tenth of what PERF_SAMPLE_REGS_INTR costs, which copies them one by one.
-func (a attrs) output(immediate bool) *unix.PerfEventAttr {
-	attr := a.common(perfabi.TypeSoftware, perfabi.SWBPFOutput, perfabi.AttrExcludeCallchainKernel)
-	attr.Sample = 1
-	attr.Sample_type = perfabi.SampleIdentifier | perfabi.SampleIP | perfabi.SampleTID | perfabi.SampleTime | perfabi.SampleRaw
-	if a.callchain {
-		attr.Sample_type |= perfabi.SampleCallchain
-	}
-	if immediate {
-		attr.Wakeup = 1
-	} else {
-		attr.Bits |= perfabi.AttrWatermark
-		attr.Wakeup = a.watermark
-	}
-	return attr
-}
-
 // sideband is the software event that carries records about tasks, names and mappings. It never counts, so that leaving
 // the kernel out changes nothing but the privilege it takes.
 func (a attrs) sideband(bits uint64) *unix.PerfEventAttr {

@@ -4,10 +4,13 @@ package watch_test
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"xw/pkg/hwtest"
 	"xw/pkg/perfabi"
@@ -277,6 +280,76 @@ func TestReadWriteValues(t *testing.T) {
 	for i, h := range hits[:len(hits)-1] {
 		if want := uint64((i + perStore) / perStore); !h.valid || h.value != want && h.value != want-1 {
 			t.Fatalf("hit %d: %+v, want value %d", i, h, want)
+		}
+	}
+}
+
+// TestLostIsTold has a target on one CPU store more than the ring holds, twice: what is missing between two records is what the
+// record of a loss between them says, and what is missing at the end is counted.
+func TestLostIsTold(t *testing.T) {
+	hwtest.Require(t)
+	hwtest.RequireRoot(t)
+	for _, callchain := range []bool{false, true} {
+		target := hwtest.Start(t, hwtest.BuildC(t, writers))
+		var one unix.CPUSet
+		one.Set(0)
+		if err := unix.SchedSetaffinity(target.PID, &one); err != nil {
+			t.Skipf("keep the target on CPU 0: %v", err)
+		}
+		s := open(t, target.PID, watch.Config{
+			Slots: []watch.Slot{{Addr: target.Uint("counter"), Len: 8, Access: "w"}}, Scope: "cpu", Values: "bpf", Kernel: "auto",
+			Regs: true, Callchain: callchain, RingSize: 4096,
+		})
+		var layout perfabi.Layout
+		for _, src := range s.Sources() {
+			if src.Role == "output" {
+				layout.SampleType = src.SampleType
+			}
+		}
+		const rounds, stores = 5, 100
+		next, hits, told := uint64(1), uint64(0), uint64(0)
+		for range rounds {
+			target.Send(fmt.Sprintf("0 0 0 0 %d", stores))
+			target.Line()
+			_, err := s.Drain(func() bool { return true }, func(cpu int, rec []byte) {
+				switch perfabi.PeekType(rec) {
+				case perfabi.RecordLost:
+					var lost perfabi.Lost
+					if err := lost.Decode(rec, &layout); err != nil {
+						t.Fatal(err)
+					}
+					if id := lost.SampleID; cpu != 0 || lost.Lost == 0 || id.Identifier != lost.Event || int(id.PID) != target.PID || id.Time == 0 {
+						t.Errorf("cpu %d: %+v", cpu, lost)
+					}
+					next += lost.Lost
+					told += lost.Lost
+				case perfabi.RecordSample:
+					var sample perfabi.Sample
+					var hit perfabi.Hit
+					if err := errors.Join(sample.Decode(rec, &layout), hit.Parse(sample.Raw)); err != nil {
+						t.Fatal(err)
+					}
+					if hit.Value != next {
+						t.Errorf("value %d, want %d", hit.Value, next)
+					}
+					hits++
+					next = hit.Value + 1
+				}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		totals, err := s.Totals(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		untold := rounds*stores + 1 - next
+		if hits < 3*rounds || told == 0 || untold == 0 || totals.Emitted != hits || totals.Lost != told+untold || totals.Counted != rounds*stores {
+			t.Errorf("callchain %v: %d stores, %d hits, %d told as lost, %d not told; totals %+v", callchain, rounds*stores, hits, told, untold, totals)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"runtime"
 	"unsafe"
@@ -32,12 +33,27 @@ type memory struct {
 	pgd uint64 // its top page table
 }
 
-// offsets are places in structures of the running kernel, bytes.
-type offsets struct {
-	mm   int32 // of mm in task_struct
-	comm int32 // of comm in task_struct
-	pgd  int32 // of pgd in mm_struct
+// namespace is the pid namespace of this process: the ids in samples are of it, as those in the kernel's own records are.
+type namespace struct {
+	addr  uint64 // the pid_namespace, for use inside programs only
+	level uint32 // 0 for the first one of the system
 }
+
+// offsets are places in structures of the running kernel, in bytes; all can be those of an instruction.
+type offsets struct {
+	mm          int16 // of mm in task_struct
+	comm        int16 // of comm in task_struct
+	threadPID   int16 // of thread_pid in task_struct
+	groupLeader int16 // of group_leader in task_struct
+	pgd         int16 // of pgd in mm_struct
+	level       int16 // of level in pid
+	numbers     int16 // of numbers in pid: a upid of each level
+	nr          int16 // of nr in upid
+	ns          int16 // of ns in upid
+}
+
+// upidSize is the size of struct upid of linux/pid.h: an int and a pointer.
+const upidSize = 16
 
 // kernelOffsets finds the offsets in the running kernel's type information.
 func kernelOffsets() (offsets, error) {
@@ -45,25 +61,35 @@ func kernelOffsets() (offsets, error) {
 	if err != nil {
 		return offsets{}, fmt.Errorf("read the kernel's type information: %w", err)
 	}
-	mm, err := memberOffset(spec, "task_struct", "mm")
-	if err != nil {
-		return offsets{}, err
+	var o offsets
+	for _, m := range []struct {
+		dst            *int16
+		object, member string
+	}{
+		{&o.mm, "task_struct", "mm"},
+		{&o.comm, "task_struct", "comm"},
+		{&o.threadPID, "task_struct", "thread_pid"},
+		{&o.groupLeader, "task_struct", "group_leader"},
+		{&o.pgd, "mm_struct", "pgd"},
+		{&o.level, "pid", "level"},
+		{&o.numbers, "pid", "numbers"},
+		{&o.nr, "upid", "nr"},
+		{&o.ns, "upid", "ns"},
+	} {
+		if *m.dst, err = memberOffset(spec, m.object, m.member); err != nil {
+			return offsets{}, err
+		}
 	}
-	comm, err := memberOffset(spec, "task_struct", "comm")
-	if err != nil {
-		return offsets{}, err
-	}
-	pgd, err := memberOffset(spec, "mm_struct", "pgd")
-	return offsets{mm: mm, comm: comm, pgd: pgd}, err
+	return o, nil
 }
 
-func memberOffset(spec *btf.Spec, structName, member string) (int32, error) {
+func memberOffset(spec *btf.Spec, structName, member string) (int16, error) {
 	var s *btf.Struct
 	if err := spec.TypeByName(structName, &s); err != nil {
 		return 0, fmt.Errorf("find %s in the kernel's type information: %w", structName, err)
 	}
-	if offset, ok := findMember(s, member, 0); ok {
-		return offset, nil
+	if offset, ok := findMember(s, member, 0); ok && offset <= math.MaxInt16 {
+		return int16(offset), nil
 	}
 	return 0, fmt.Errorf("find %s.%s in the kernel's type information: %w", structName, member, btf.ErrNotFound)
 }
@@ -84,12 +110,14 @@ func findMember(s *btf.Struct, name string, base int32) (int32, bool) {
 	return 0, false
 }
 
-// memoryOf finds the memory that the process of pidfd has now. A BPF iterator over its tasks reads it
-// (bpf_iter_link_info.task.pid_fd of linux/bpf.h): it needs no hit and no pid, whose number depends on the namespace.
-func memoryOf(pidfd int, o offsets) (memory, error) {
-	result, err := ebpf.NewMap(&ebpf.MapSpec{Name: "xw_mm", Type: ebpf.Array, KeySize: 4, ValueSize: 16, MaxEntries: 1})
+// memoryOf finds the memory that the process of pidfd has now, and the namespace of this one. A BPF iterator over its tasks
+// reads them (bpf_iter_link_info.task.pid_fd of linux/bpf.h): it needs no hit and no pid, whose number depends on the
+// namespace.
+func memoryOf(pidfd int, o offsets) (memory, namespace, error) {
+	fail := func(err error) (memory, namespace, error) { return memory{}, namespace{}, err }
+	result, err := ebpf.NewMap(&ebpf.MapSpec{Name: "xw_mm", Type: ebpf.Array, KeySize: 4, ValueSize: 32, MaxEntries: 1})
 	if err != nil {
-		return memory{}, fmt.Errorf("create BPF map xw_mm: %w", err)
+		return fail(fmt.Errorf("create BPF map xw_mm: %w", err))
 	}
 	defer result.Close()
 	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{
@@ -97,28 +125,29 @@ func memoryOf(pidfd int, o offsets) (memory, error) {
 		Instructions: memoryProgram(result.FD(), o),
 	})
 	if err != nil {
-		return memory{}, fmt.Errorf("load BPF task iterator: %w", err)
+		return fail(fmt.Errorf("load BPF task iterator: %w", err))
 	}
 	defer prog.Close()
 	if err := runTaskIterator(prog.FD(), pidfd); err != nil {
-		return memory{}, err
+		return fail(err)
 	}
-	var found [2]uint64
+	var found struct{ MM, PGD, Namespace, Level uint64 }
 	if err := result.Lookup(uint32(0), &found); err != nil {
-		return memory{}, fmt.Errorf("read the result of the BPF task iterator: %w", err)
+		return fail(fmt.Errorf("read the result of the BPF task iterator: %w", err))
 	}
-	if found[0] == 0 {
-		return memory{}, errNoMM
+	if found.MM == 0 {
+		return fail(errNoMM)
 	}
-	return memory{mm: found[0], pgd: found[1]}, nil
+	return memory{mm: found.MM, pgd: found.PGD}, namespace{addr: found.Namespace, level: uint32(found.Level)}, nil
 }
 
-// memoryProgram stores the mm of a task that has one, and its pgd. The context is struct bpf_iter__task: meta, task.
+// memoryProgram stores the mm of a task that has one, its pgd, and the pid namespace of the task that runs the iterator. The
+// context is struct bpf_iter__task: meta, task.
 func memoryProgram(mapFD int, o offsets) asm.Instructions {
-	read := func(from asm.Register, offset int32) asm.Instructions { // *(u64 *)(from + offset) to R6
+	read := func(from asm.Register, offset int16) asm.Instructions { // *(u64 *)(from + offset) to R6
 		return asm.Instructions{
 			asm.Mov.Reg(asm.R3, from),
-			asm.Add.Imm(asm.R3, offset),
+			asm.Add.Imm(asm.R3, int32(offset)),
 			asm.Mov.Reg(asm.R1, asm.RFP),
 			asm.Add.Imm(asm.R1, -8),
 			asm.Mov.Imm(asm.R2, 8),
@@ -136,8 +165,20 @@ func memoryProgram(mapFD int, o offsets) asm.Instructions {
 		asm.LoadMapValue(asm.R7, mapFD, 0),
 		asm.StoreMem(asm.R7, 0, asm.R6, asm.DWord))
 	ins = append(ins, read(asm.R6, o.pgd)...)
-	return append(ins,
+	ins = append(ins,
 		asm.StoreMem(asm.R7, 8, asm.R6, asm.DWord),
+		asm.FnGetCurrentTask.Call())
+	ins = append(ins, read(asm.R0, o.threadPID)...)
+	ins = append(ins, asm.Mov.Reg(asm.R8, asm.R6))
+	ins = append(ins, read(asm.R8, o.level)...)
+	ins = append(ins,
+		asm.Mov.Reg32(asm.R6, asm.R6), // an unsigned int
+		asm.StoreMem(asm.R7, 24, asm.R6, asm.DWord),
+		asm.Mul.Imm(asm.R6, upidSize),
+		asm.Add.Reg(asm.R6, asm.R8))
+	ins = append(ins, read(asm.R6, o.numbers+o.ns)...)
+	return append(ins,
+		asm.StoreMem(asm.R7, 16, asm.R6, asm.DWord),
 		asm.Mov.Imm(asm.R0, 0).WithSymbol("out"),
 		asm.Return())
 }

@@ -24,7 +24,6 @@ type Set struct {
 	rings  []*eventRing
 	polls  *pollSet
 	progs  *programs // nil without BPF
-	wakers []*event  // output events that wake the reader at once, one per CPU, if any slot wants that
 	mm     interface{ Close() error }
 	scope  scope
 
@@ -122,19 +121,16 @@ func (s *Set) begin() error {
 	return s.progs.setGate(gateLive)
 }
 
-// openCPURings opens the ring of each CPU and what records go into it besides the watchpoints' own.
+// openCPURings opens the ring of each CPU that the kernel writes to. With BPF the hits have rings of their own.
 func (s *Set) openCPURings() (err error) {
-	size := s.cfg.RingSize
-	if size == 0 {
-		size = ringSize(len(s.cpus))
+	size := s.ringSize()
+	if s.progs != nil {
+		size = min(size, smallRing)
 	}
 	s.attrs.watermark = uint32(size / watermarkShare)
 	s.rings, s.info.RingSize, err = openRings(s.cpus, size, func(cpu int) (*event, error) {
-		if s.progs != nil {
-			return s.openOutput(cpu, false, nil)
-		}
-		// Without BPF the owner is a dummy on this process: it needs no privilege and does not end with a thread
-		// of the target, after which poll would report POLLHUP for ever.
+		// The owner is a dummy on this process: it needs no privilege and does not end with a thread of the target,
+		// after which poll would report POLLHUP for ever.
 		e, err := openEvent(s.attrs.sideband(0), unix.Getpid(), cpu, nil)
 		if err != nil {
 			return nil, fmt.Errorf("open the ring's event on cpu %d: %w", cpu, err)
@@ -147,35 +143,23 @@ func (s *Set) openCPURings() (err error) {
 	if err != nil || s.progs == nil {
 		return err
 	}
-	for _, r := range s.rings {
-		if err := s.progs.quiet.Put(uint32(r.number), uint32(r.owner.fd)); err != nil {
-			return fmt.Errorf("give the ring of cpu %d to the BPF programs: %w", r.number, err)
-		}
-	}
-	if !slices.ContainsFunc(s.cfg.Slots, func(slot Slot) bool { return slot.Wake }) {
-		return nil
-	}
-	for _, r := range s.rings {
-		e, err := s.openOutput(r.number, true, r.owner)
-		if err != nil {
+	s.info.RingSize = s.progs.config.ringSize
+	s.sources[hitID] = Source{Role: "output", SampleType: hitSampleType(s.cfg.Callchain)}
+	s.fresh = append(s.fresh, hitID)
+	for _, r := range s.progs.hits {
+		if err := s.polls.addHits(r); err != nil {
 			return err
-		}
-		s.wakers = append(s.wakers, e)
-		if err := s.progs.wake.Put(uint32(r.number), uint32(e.fd)); err != nil {
-			return fmt.Errorf("give the ring of cpu %d to the BPF programs: %w", r.number, err)
 		}
 	}
 	return nil
 }
 
-func (s *Set) openOutput(cpu int, immediate bool, ring *event) (*event, error) {
-	attr := s.attrs.output(immediate)
-	e, err := openEvent(attr, -1, cpu, ring)
-	if err != nil {
-		return nil, fmt.Errorf("open the BPF output event on cpu %d: %w", cpu, err)
+// ringSize is the size of each CPU's ring to begin with.
+func (s *Set) ringSize() int {
+	if s.cfg.RingSize != 0 {
+		return s.cfg.RingSize
 	}
-	s.source(e, Source{Role: "output", SampleType: attr.Sample_type, RegsIntr: attr.Sample_regs_intr})
-	return e, nil
+	return ringSize(len(s.cpus))
 }
 
 // source remembers what an event's records look like.
@@ -357,9 +341,6 @@ func (s *Set) Close() {
 	s.closed = true
 	if s.scope != nil {
 		s.scope.close()
-	}
-	for _, e := range s.wakers {
-		e.close()
 	}
 	for _, r := range s.rings {
 		r.close()

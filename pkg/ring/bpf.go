@@ -1,0 +1,127 @@
+package ring
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"unsafe"
+
+	"xw/pkg/perfabi"
+)
+
+// Of a BPF ring buffer, kernel/bpf/ringbuf.c: the positions are the first word of a page each, and a record has a header of 8
+// bytes, of which the first 4 are its length and two flags.
+const (
+	bpfHeaderSize = 8
+	bpfBusy       = 1 << 31 // reserved and not yet submitted
+	bpfDiscarded  = 1 << 30
+)
+
+// BPFCursor yields the perf records that BPF programs have put into a BPF_MAP_TYPE_RINGBUF, a drain at a time, as Cursor
+// does for those of the kernel. It is the ring's only reader and is not for concurrent use.
+type BPFCursor struct {
+	consumer *uint64 // ours; store with release
+	producer *uint64 // the kernel's; load with acquire
+	data     []byte
+	open     bool   // a drain has begun and is not yet committed
+	pos      uint64 // of the next record, counted like the positions
+	end      uint64 // producer when the drain began
+	rec      []byte
+	scratch  []byte // a record that wraps, in one piece
+	err      error
+}
+
+// NewBPF returns a BPFCursor on a mapped ring buffer: consumer is the page that may be written, producer the page with the
+// other position and data the ring behind it, once: the second mapping, which spares readers to put a record together, would
+// count as memory of this process as much as the first. The memory must stay mapped while the BPFCursor is used.
+func NewBPF(consumer, producer, data []byte) (*BPFCursor, error) {
+	switch {
+	case len(consumer) < 8 || len(producer) < 8:
+		return nil, errors.New("ring: no room for the positions of a BPF ring buffer")
+	case uintptr(unsafe.Pointer(&consumer[0]))%8 != 0 || uintptr(unsafe.Pointer(&producer[0]))%8 != 0:
+		return nil, errors.New("ring: the positions of a BPF ring buffer are not aligned to 8 bytes")
+	case len(data) < bpfHeaderSize || len(data)&(len(data)-1) != 0:
+		return nil, fmt.Errorf("ring: data of %d bytes, expected a power of two of at least %d", len(data), bpfHeaderSize)
+	}
+	c := &BPFCursor{
+		consumer: (*uint64)(unsafe.Pointer(&consumer[0])),
+		producer: (*uint64)(unsafe.Pointer(&producer[0])),
+		data:     data,
+	}
+	c.pos = atomic.LoadUint64(c.consumer)
+	return c, nil
+}
+
+// Next moves to the next record. It returns false when the drain is over: at its end, at a record that is still being
+// written, or with an error, see Err.
+func (c *BPFCursor) Next() bool {
+	c.rec = nil
+	if !c.open {
+		c.open, c.err = true, nil
+		c.end = atomic.LoadUint64(c.producer)
+	}
+	if held := c.end - c.pos; held > uint64(len(c.data)) {
+		return c.skip(0, fmt.Sprintf("%d bytes in a ring of %d", held, len(c.data)))
+	}
+	for c.pos != c.end {
+		left, start := c.end-c.pos, c.pos&uint64(len(c.data)-1)
+		if left < bpfHeaderSize {
+			return c.skip(0, fmt.Sprintf("%d bytes are less than a header", left))
+		}
+		header := atomic.LoadUint32((*uint32)(unsafe.Pointer(&c.data[start])))
+		if header&bpfBusy != 0 {
+			return false
+		}
+		n := uint64(header &^ bpfDiscarded)
+		whole := bpfHeaderSize + (n+recordAlign-1)&^(recordAlign-1)
+		if whole > left {
+			return c.skip(n, fmt.Sprintf("record of %d bytes with %d left", whole, left))
+		}
+		rec := c.span(c.pos+bpfHeaderSize, n)
+		if header&bpfDiscarded == 0 {
+			if n < perfabi.HeaderSize || uint64(perfabi.PeekSize(rec)) != n {
+				return c.skip(n, fmt.Sprintf("no perf record in %d bytes", n))
+			}
+			c.rec = rec
+		}
+		c.pos += whole
+		if c.rec != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// span is n bytes from pos, in place where they do not wrap.
+func (c *BPFCursor) span(pos, n uint64) []byte {
+	start := pos & uint64(len(c.data)-1)
+	if end := start + n; end <= uint64(len(c.data)) {
+		return c.data[start:end:end]
+	}
+	if uint64(len(c.scratch)) < n {
+		c.scratch = make([]byte, n)
+	}
+	first := copy(c.scratch[:n], c.data[start:])
+	copy(c.scratch[first:n], c.data)
+	return c.scratch[:n:n]
+}
+
+// skip gives up the rest of the drain: where the next record begins is no longer known.
+func (c *BPFCursor) skip(size uint64, reason string) bool {
+	c.err = &Error{Pos: c.pos, Size: size, Lost: c.end - c.pos, Reason: reason}
+	c.pos = c.end
+	return false
+}
+
+// Record is the perf record that Next moved to. It is valid until the next Next or Commit.
+func (c *BPFCursor) Record() []byte { return c.rec }
+
+// Commit ends the drain and gives the room of the records yielded or skipped back to the programs, all at once: each time
+// that the position changes, the next hit has to fetch it from this CPU.
+func (c *BPFCursor) Commit() {
+	c.rec, c.open = nil, false
+	atomic.StoreUint64(c.consumer, c.pos)
+}
+
+// Err is the *Error that ended the drain early, or nil. It stays until the next drain begins.
+func (c *BPFCursor) Err() error { return c.err }

@@ -1,0 +1,574 @@
+//go:build amd64
+
+package watch
+
+import (
+	"github.com/cilium/ebpf/asm"
+
+	"xw/pkg/perfabi"
+)
+
+// ctxRegs returns the offsets of the general registers in the context of a BPF_PROG_TYPE_PERF_EVENT program, in the order of
+// the bits of perfabi.MaskGeneral: ax bx cx dx si di bp sp r8 to r15.
+func ctxRegs() []int16 {
+	return []int16{80, 40, 88, 96, 104, 112, 32, 152, 72, 64, 56, 48, 24, 16, 8, 0}
+}
+
+// Offsets of what else is in the context, struct bpf_perf_event_data of linux/bpf_perf_event.h on x86-64: the registers at
+// the hit (struct pt_regs), the sample period, the address.
+const (
+	ctxOrigAX = 120
+	ctxIP     = 128
+	ctxCS     = 136
+	ctxAddr   = 176
+)
+
+// pageSize is the least that can be mapped, on x86-64.
+const pageSize = 4096
+
+// hitID stands in the records that programs write for the id of an event, of which they are none. The kernel counts ids up
+// from 1.
+const hitID = 1 << 63
+
+// hitSampleType describes these records, which are laid out as the kernel lays out its own.
+func hitSampleType(callchain bool) uint64 {
+	t := uint64(perfabi.SampleIdentifier | perfabi.SampleIP | perfabi.SampleTID | perfabi.SampleTime | perfabi.SampleRaw)
+	if callchain {
+		t |= perfabi.SampleCallchain
+	}
+	return t
+}
+
+// Offsets in a PERF_RECORD_SAMPLE of hitSampleType.
+const (
+	recType  = 0
+	recMisc  = 4
+	recSize  = 6
+	recID    = 8
+	recIP    = 16
+	recTask  = 24
+	recTime  = 32
+	recChain = 40 // of the call chain: its length, then that of RAW
+	recRaw   = 40 // of RAW without one: its size, then the payload
+
+	recPadding = 4 // behind the payload, so that size, payload and this are words
+)
+
+// Offsets in a PERF_RECORD_LOST with the sample_id of hitSampleType.
+const (
+	lostID         = 8
+	lostN          = 16
+	lostTask       = 24
+	lostTime       = 32
+	lostIdentifier = 40
+	lostSize       = 48
+)
+
+// A record with a call chain is put together in memory of the program's own, since a ring has room only for records whose size
+// is known when the program is loaded. There RAW lies behind the longest chain, until its length is known.
+const (
+	chainMax   = 127 * 8             // bytes; what sysctl kernel.perf_event_max_stack allows as a rule
+	chainAt    = recChain + 8 + 8    // the number of words, PERF_CONTEXT_USER, the chain
+	chainedRaw = chainAt + chainMax  // where RAW waits
+	chainedMax = chainedRaw + rawMax // the longest record
+	rawMax     = 4 + perfabi.HitSize + recPadding
+)
+
+// Of BPF ring buffers, linux/bpf.h and kernel/bpf/ringbuf.c.
+const (
+	ringNoWakeup    = 1 // BPF_RB_NO_WAKEUP
+	ringForceWakeup = 2 // BPF_RB_FORCE_WAKEUP
+	ringProducer    = 3 // BPF_RB_PROD_POS
+	ringHeader      = 8 // bytes before each record
+)
+
+// Places on the program's stack.
+const (
+	stackKey     = -8
+	stackWalk    = -16 // and the word below: of the walk of page tables
+	stackFlags   = -32 // of the payload
+	stackTask    = -40 // process and thread
+	stackTime    = -48
+	stackRing    = -56 // the CPU's
+	stackSyscall = -64 // the code of a system call
+	stackUpid    = -80 // upidSize
+	stackCode    = stackUpid - 2*perfabi.HitCodeSize
+)
+
+// hitProgram is the program of one slot as it is put together. It runs in the trap of the hit: it looks whether the task has
+// the target's memory and whether the session is live, takes room in the CPU's ring, gathers the record there, counts. It
+// returns 0, which suppresses the watchpoint's own sample.
+//
+// R6 holds the context, R7 the counters of this CPU, R8 the task, R9 the record.
+type hitProgram struct {
+	*programs
+	index int
+	slot  Slot
+	ins   asm.Instructions
+}
+
+// assemble writes the program of one slot.
+func (p *programs) assemble(index int, s Slot) asm.Instructions {
+	h := &hitProgram{programs: p, index: index, slot: s}
+	h.filter()
+	h.identify()
+	h.tellLost()
+	h.takeRoom()
+	h.head()
+	h.values()
+	h.place()
+	h.code()
+	h.regs()
+	if p.config.callchain {
+		h.putChained()
+	} else {
+		h.submit()
+	}
+	h.ends()
+	return h.ins
+}
+
+func (h *hitProgram) add(i ...asm.Instruction) { h.ins = append(h.ins, i...) }
+
+// stack loads a register with the address of a place on the stack.
+func (h *hitProgram) stack(reg asm.Register, offset int32) {
+	h.add(asm.Mov.Reg(reg, asm.RFP), asm.Add.Imm(reg, offset))
+}
+
+// bump adds one to a counter of this CPU.
+func (h *hitProgram) bump(offset int) {
+	h.add(asm.LoadMem(asm.R1, asm.R7, int16(offset), asm.DWord),
+		asm.Add.Imm(asm.R1, 1),
+		asm.StoreMem(asm.R7, int16(offset), asm.R1, asm.DWord))
+}
+
+// count adds one to a counter of the slot.
+func (h *hitProgram) count(field int) { h.bump(h.index*tallySize + field) }
+
+// lookup looks an element up whose index is on the stack; R0 is it, or the program goes on at missing.
+func (h *hitProgram) lookup(mapFD int, missing string) {
+	h.stack(asm.R2, stackKey)
+	h.add(asm.LoadMapPtr(asm.R1, mapFD),
+		asm.FnMapLookupElem.Call(),
+		asm.JEq.Imm(asm.R0, 0, missing))
+}
+
+// raw is where RAW begins while the record is gathered.
+func (h *hitProgram) raw() int {
+	if h.config.callchain {
+		return chainedRaw
+	}
+	return recRaw
+}
+
+// field is the place of a field of the payload in the record.
+func (h *hitProgram) field(offset int) int16 { return int16(h.raw() + 4 + offset) }
+
+// rawSize is the size of RAW, with the size that it begins with.
+func (h *hitProgram) rawSize() int {
+	if h.config.regs {
+		return rawMax
+	}
+	return 4 + perfabi.HitSizeBare + recPadding
+}
+
+// put stores a constant to the record.
+func (h *hitProgram) put(offset int16, value int64) {
+	h.add(asm.LoadImm(asm.R1, value, asm.DWord), asm.StoreMem(asm.R9, offset, asm.R1, asm.DWord))
+}
+
+// flag sets a flag of the payload.
+func (h *hitProgram) flag(flag int32) {
+	h.add(asm.LoadMem(asm.R1, asm.RFP, stackFlags, asm.DWord),
+		asm.Or.Imm(asm.R1, flag),
+		asm.StoreMem(asm.RFP, stackFlags, asm.R1, asm.DWord))
+}
+
+// label names the next instruction.
+func (h *hitProgram) label(name string) { h.add(asm.Mov.Imm(asm.R0, 0).WithSymbol(name)) }
+
+// filter ends the program unless the hit is the session's.
+func (h *hitProgram) filter() {
+	h.add(asm.Mov.Reg(asm.R6, asm.R1),
+		asm.StoreImm(asm.RFP, stackKey, 0, asm.Word))
+	h.lookup(h.tallies.FD(), "out")
+	h.add(asm.Mov.Reg(asm.R7, asm.R0),
+		asm.FnGetCurrentTaskBtf.Call(),
+		asm.Mov.Reg(asm.R8, asm.R0))
+	h.add(asm.LoadMem(asm.R3, asm.R8, h.config.offsets.mm, asm.DWord),
+		asm.LoadImm(asm.R2, int64(h.config.memory.mm), asm.DWord),
+		asm.JNE.Reg(asm.R3, asm.R2, "foreign"),
+		asm.LoadMapValue(asm.R1, h.gate.FD(), 0),
+		asm.LoadMem(asm.R1, asm.R1, 0, asm.Word),
+		asm.JNE.Imm(asm.R1, gateLive, "closed"))
+	h.count(tallyHits)
+}
+
+// identify keeps the time, and the ids of process and thread in the pid namespace of xw-open.
+func (h *hitProgram) identify() {
+	h.add(asm.FnKtimeGetNs.Call(),
+		asm.StoreMem(asm.RFP, stackTime, asm.R0, asm.DWord))
+	if h.config.namespace.level == 0 {
+		h.add(asm.FnGetCurrentPidTgid.Call(),
+			asm.StoreMem(asm.RFP, stackTask+4, asm.R0, asm.Word),
+			asm.RSh.Imm(asm.R0, 32),
+			asm.StoreMem(asm.RFP, stackTask, asm.R0, asm.Word))
+		return
+	}
+	h.numberOf(stackTask+4, "thread")
+	h.add(asm.LoadMem(asm.R8, asm.R8, h.config.offsets.groupLeader, asm.DWord))
+	h.numberOf(stackTask, "process")
+	h.add(asm.FnGetCurrentTaskBtf.Call(),
+		asm.Mov.Reg(asm.R8, asm.R0))
+}
+
+// numberOf stores the id of the task in R8; 0 if it has none in the namespace, as task_pid_nr_ns of kernel/pid.c tells it.
+func (h *hitProgram) numberOf(place int16, name string) {
+	o, ns := h.config.offsets, h.config.namespace
+	h.add(asm.StoreImm(asm.RFP, place, 0, asm.Word),
+		asm.LoadMem(asm.R3, asm.R8, o.threadPID, asm.DWord),
+		asm.Add.Imm(asm.R3, int32(o.numbers)+upidSize*int32(ns.level)))
+	h.stack(asm.R1, stackUpid)
+	h.add(asm.Mov.Imm(asm.R2, upidSize),
+		asm.FnProbeReadKernel.Call(),
+		asm.LoadMem(asm.R1, asm.RFP, stackUpid+o.ns, asm.DWord),
+		asm.LoadImm(asm.R2, int64(ns.addr), asm.DWord),
+		asm.JNE.Reg(asm.R1, asm.R2, name),
+		asm.LoadMem(asm.R1, asm.RFP, stackUpid+o.nr, asm.Word),
+		asm.StoreMem(asm.RFP, place, asm.R1, asm.Word))
+	h.label(name)
+}
+
+// tellLost writes how many hits found no room since that was last told, as the kernel does before the next record that finds
+// some (perf_output_begin, kernel/events/ring_buffer.c).
+func (h *hitProgram) tellLost() {
+	h.add(asm.FnGetSmpProcessorId.Call(),
+		asm.StoreMem(asm.RFP, stackKey, asm.R0, asm.Word))
+	h.lookup(h.rings.FD(), "failed")
+	h.add(asm.StoreMem(asm.RFP, stackRing, asm.R0, asm.DWord),
+		asm.LoadMem(asm.R1, asm.R7, countersUntold, asm.DWord),
+		asm.JEq.Imm(asm.R1, 0, "all told"))
+	h.reserve(lostSize)
+	h.add(asm.StoreImm(asm.R0, recType, perfabi.RecordLost, asm.Word),
+		asm.StoreImm(asm.R0, recMisc, lostSize<<16, asm.Word),
+		asm.LoadImm(asm.R1, -hitID, asm.DWord),
+		asm.StoreMem(asm.R0, lostID, asm.R1, asm.DWord),
+		asm.StoreMem(asm.R0, lostIdentifier, asm.R1, asm.DWord),
+		asm.LoadMem(asm.R1, asm.R7, countersUntold, asm.DWord),
+		asm.StoreMem(asm.R0, lostN, asm.R1, asm.DWord),
+		asm.LoadMem(asm.R1, asm.RFP, stackTask, asm.DWord),
+		asm.StoreMem(asm.R0, lostTask, asm.R1, asm.DWord),
+		asm.LoadMem(asm.R1, asm.RFP, stackTime, asm.DWord),
+		asm.StoreMem(asm.R0, lostTime, asm.R1, asm.DWord),
+		asm.Mov.Imm(asm.R1, 0),
+		asm.StoreMem(asm.R7, countersUntold, asm.R1, asm.DWord),
+		asm.Mov.Reg(asm.R1, asm.R0),
+		asm.Mov.Imm(asm.R2, ringNoWakeup),
+		asm.FnRingbufSubmit.Call())
+	h.label("all told")
+}
+
+// reserve takes room in the ring; R0 is it.
+func (h *hitProgram) reserve(size int) {
+	h.add(asm.LoadMem(asm.R1, asm.RFP, stackRing, asm.DWord),
+		asm.Mov.Imm(asm.R2, int32(size)),
+		asm.Mov.Imm(asm.R3, 0),
+		asm.FnRingbufReserve.Call(),
+		asm.JEq.Imm(asm.R0, 0, "failed"))
+}
+
+// takeRoom finds the place where the record is gathered.
+func (h *hitProgram) takeRoom() {
+	if h.config.callchain {
+		h.add(asm.StoreImm(asm.RFP, stackKey, 0, asm.Word))
+		h.lookup(h.scratch.FD(), "failed")
+	} else {
+		h.reserve(recRaw + h.rawSize())
+	}
+	h.add(asm.Mov.Reg(asm.R9, asm.R0))
+}
+
+// head writes what stands before the payload, and those of its fields that may stay as they are. What is not read goes out
+// too, and may not be what an earlier hit has left.
+func (h *hitProgram) head() {
+	h.add(asm.StoreImm(asm.R9, recType, perfabi.RecordSample, asm.Word),
+		asm.StoreImm(asm.R9, recMisc, perfabi.MiscUser, asm.Half),
+		asm.StoreImm(asm.R9, recSize, int64(recRaw+h.rawSize()), asm.Half))
+	h.put(recID, -hitID)
+	h.add(asm.LoadMem(asm.R1, asm.R6, ctxIP, asm.DWord),
+		asm.StoreMem(asm.R9, recIP, asm.R1, asm.DWord),
+		asm.LoadMem(asm.R1, asm.RFP, stackTask, asm.DWord),
+		asm.StoreMem(asm.R9, recTask, asm.R1, asm.DWord),
+		asm.LoadMem(asm.R1, asm.RFP, stackTime, asm.DWord),
+		asm.StoreMem(asm.R9, recTime, asm.R1, asm.DWord),
+		asm.StoreImm(asm.R9, int16(h.raw()), int64(h.rawSize()-4), asm.Word),
+		asm.StoreImm(asm.R9, int16(h.raw()+h.rawSize()-recPadding), 0, asm.Word),
+		asm.StoreImm(asm.R9, h.field(perfabi.HitSlotOff), int64(h.index), asm.Word),
+		asm.LoadMem(asm.R1, asm.R6, ctxAddr, asm.DWord),
+		asm.StoreMem(asm.R9, h.field(perfabi.HitAddrOff), asm.R1, asm.DWord),
+		asm.Mov.Imm(asm.R2, 0),
+		asm.StoreMem(asm.RFP, stackFlags, asm.R2, asm.DWord))
+	for _, off := range []int{perfabi.HitValueOff, perfabi.HitUserIPOff, perfabi.HitSyscallOff, perfabi.HitChildOff, perfabi.HitCodeAtOff} {
+		h.add(asm.StoreMem(asm.R9, h.field(off), asm.R2, asm.DWord))
+	}
+}
+
+// values takes the bytes that were hit; of a pointer, also those where it leads now, for the time until the slot below is
+// armed there.
+func (h *hitProgram) values() {
+	if h.slot.Access != "x" {
+		h.add(asm.LoadMem(asm.R1, asm.R6, ctxAddr, asm.DWord))
+		h.copyBytes(h.slot, perfabi.HitValueOff, perfabi.HitValueValid, "no value")
+	}
+	if h.slot.Child != nil {
+		h.add(asm.LoadMem(asm.R1, asm.RFP, stackFlags, asm.DWord),
+			asm.And.Imm(asm.R1, perfabi.HitValueValid),
+			asm.JEq.Imm(asm.R1, 0, "no child"),
+			asm.LoadMem(asm.R1, asm.R9, h.field(perfabi.HitValueOff), asm.DWord),
+			asm.JEq.Imm(asm.R1, 0, "no child"),
+			asm.LoadImm(asm.R2, h.slot.Child.Offset, asm.DWord),
+			asm.Add.Reg(asm.R1, asm.R2))
+		h.copyBytes(Slot{Len: h.slot.Child.Len, Access: h.slot.Child.Access}, perfabi.HitChildOff, perfabi.HitChildValid, "no child")
+	}
+}
+
+// copyBytes copies the bytes of a slot at the user address in R1 into the payload and sets flag. done is the label behind
+// that. A read of bytes that an rw watchpoint is on would be a hit of its own: then they are read through the direct map, or
+// not at all.
+func (h *hitProgram) copyBytes(s Slot, offset int, flag int32, done string) {
+	at, n := h.field(offset), int32(s.Len)
+	switch {
+	case h.config.directMap != nil:
+		h.add(h.config.directMap.read(asm.R1, h.config.memory.pgd, asm.R9, int(at), int(n), stackWalk, done)...)
+		h.flag(flag)
+	case s.Access == "w" && !h.config.readsHit:
+		h.add(asm.Mov.Reg(asm.R3, asm.R1),
+			asm.Mov.Reg(asm.R1, asm.R9),
+			asm.Add.Imm(asm.R1, int32(at)),
+			asm.Mov.Imm(asm.R2, n),
+			asm.FnProbeReadUser.Call(),
+			asm.JNE.Imm(asm.R0, 0, done))
+		h.flag(flag)
+	}
+	h.label(done)
+}
+
+// place takes the name of the thread, and for a hit made by the kernel where the process was, and in which system call.
+func (h *hitProgram) place() {
+	// The kernel keeps the name padded with NULs (__set_task_comm), and this costs less than bpf_get_current_comm.
+	h.add(asm.Mov.Reg(asm.R1, asm.R9),
+		asm.Add.Imm(asm.R1, int32(h.field(perfabi.HitCommOff))),
+		asm.Mov.Imm(asm.R2, perfabi.HitCommSize),
+		asm.Mov.Reg(asm.R3, asm.R8),
+		asm.Add.Imm(asm.R3, int32(h.config.offsets.comm)),
+		asm.FnProbeReadKernel.Call(),
+		asm.LoadMem(asm.R1, asm.R6, ctxCS, asm.DWord),
+		asm.And.Imm(asm.R1, 3),
+		asm.JNE.Imm(asm.R1, 0, "user"))
+
+	// orig_ax is a system call's number only when the process came in by an instruction that makes one, which the bytes
+	// before its ip tell.
+	h.add(asm.StoreImm(asm.R9, recMisc, perfabi.MiscKernel, asm.Half))
+	h.flag(perfabi.HitKernel)
+	h.add(asm.Mov.Reg(asm.R1, asm.R8),
+		asm.FnTaskPtRegs.Call(),
+		asm.LoadMem(asm.R3, asm.R0, ctxIP, asm.DWord),
+		asm.LoadMem(asm.R2, asm.R0, ctxOrigAX, asm.DWord),
+		asm.JEq.Imm(asm.R3, 0, "no code"),
+		asm.StoreMem(asm.R9, h.field(perfabi.HitUserIPOff), asm.R3, asm.DWord),
+		asm.StoreMem(asm.R9, h.field(perfabi.HitSyscallOff), asm.R2, asm.DWord))
+	h.flag(perfabi.HitUserContext)
+	h.add(asm.Sub.Imm(asm.R3, 2),
+		asm.StoreImm(asm.RFP, stackSyscall, 0, asm.Word))
+	h.stack(asm.R1, stackSyscall)
+	h.add(asm.Mov.Imm(asm.R2, 2),
+		asm.FnProbeReadUser.Call(),
+		asm.LoadMem(asm.R1, asm.RFP, stackSyscall, asm.Half),
+		asm.JEq.Imm(asm.R1, 0x050f, "syscall"), // syscall
+		asm.JEq.Imm(asm.R1, 0x80cd, "syscall"), // int $0x80
+		asm.JEq.Imm(asm.R1, 0x340f, "syscall"), // sysenter
+		asm.Ja.Label("no code"))
+	h.label("syscall")
+	h.flag(perfabi.HitInSyscall)
+	h.add(asm.Ja.Label("no code"))
+}
+
+// code takes the code around ip. A read that fails leaves zeros.
+func (h *hitProgram) code() {
+	const size = perfabi.HitCodeSize
+	at := int32(h.field(perfabi.HitCodeOff))
+	h.add(asm.LoadMem(asm.R3, asm.R6, ctxIP, asm.DWord).WithSymbol("user"))
+	if h.slot.Access != "w" && h.slot.Access != "x" {
+		// Reading code that is itself watched would be a hit of its own: leave it out when ip is that near.
+		h.add(asm.LoadMem(asm.R1, asm.R6, ctxAddr, asm.DWord),
+			asm.Sub.Reg(asm.R1, asm.R3),
+			asm.Add.Imm(asm.R1, perfabi.HitCodeBack+8),
+			asm.JLE.Imm(asm.R1, size+8, "no code"))
+	}
+	h.add(asm.Sub.Imm(asm.R3, perfabi.HitCodeBack),
+		asm.Mov.Reg(asm.R1, asm.R9),
+		asm.Add.Imm(asm.R1, at),
+		asm.Mov.Imm(asm.R2, size),
+		asm.FnProbeReadUser.Call(),
+		asm.JNE.Imm(asm.R0, 0, "not all code"),
+		asm.StoreImm(asm.R9, h.field(perfabi.HitCodeLenOff), size, asm.Word),
+		asm.Ja.Label("registers"))
+	h.codeOfOnePage(at)
+	h.add(asm.Mov.Imm(asm.R2, 0).WithSymbol("no code"))
+	for off := 0; off < size; off += 8 {
+		h.add(asm.StoreMem(asm.R9, int16(at)+int16(off), asm.R2, asm.DWord))
+	}
+}
+
+// codeOfOnePage takes the code around ip where it lies in two pages of which only one can be read, as where a compiler has put
+// the first code into a new mapping. It is gathered on the stack, with as much room behind it: the verifier does not see that
+// what the first page has is what the second has not.
+func (h *hitProgram) codeOfOnePage(at int32) {
+	const size = perfabi.HitCodeSize
+	// beginning loads R3 with the address of the code, R8 with how much of it lies before the end of its page, R1 with where
+	// it goes.
+	beginning := func() {
+		h.add(asm.LoadMem(asm.R3, asm.R6, ctxIP, asm.DWord),
+			asm.Sub.Imm(asm.R3, perfabi.HitCodeBack),
+			asm.Mov.Imm(asm.R8, pageSize),
+			asm.Mov.Reg(asm.R1, asm.R3),
+			asm.And.Imm(asm.R1, pageSize-1),
+			asm.Sub.Reg(asm.R8, asm.R1),
+			asm.JGE.Imm(asm.R8, size, "registers")) // all in one page
+		h.stack(asm.R1, stackCode)
+	}
+	tell := func(from, n asm.Register) {
+		h.add(asm.StoreMem(asm.R9, h.field(perfabi.HitCodeAtOff), from, asm.Word),
+			asm.StoreMem(asm.R9, h.field(perfabi.HitCodeLenOff), n, asm.Word))
+	}
+	h.add(asm.Mov.Imm(asm.R2, 0).WithSymbol("not all code"))
+	for off := range int16(2 * size / 8) {
+		h.add(asm.StoreMem(asm.RFP, stackCode+8*off, asm.R2, asm.DWord))
+	}
+	beginning()
+	h.add(asm.Add.Reg(asm.R3, asm.R8),
+		asm.Add.Reg(asm.R1, asm.R8),
+		asm.Mov.Imm(asm.R2, size),
+		asm.Sub.Reg(asm.R2, asm.R8),
+		asm.FnProbeReadUser.Call(),
+		asm.JNE.Imm(asm.R0, 0, "first page"),
+		asm.Mov.Imm(asm.R2, size),
+		asm.Sub.Reg(asm.R2, asm.R8))
+	tell(asm.R8, asm.R2)
+	h.add(asm.Ja.Label("part of the code"))
+
+	h.label("first page")
+	beginning()
+	h.add(asm.Mov.Reg(asm.R2, asm.R8),
+		asm.FnProbeReadUser.Call(),
+		asm.JNE.Imm(asm.R0, 0, "registers"),
+		asm.Mov.Imm(asm.R1, 0))
+	tell(asm.R1, asm.R8)
+
+	h.label("part of the code")
+	h.add(asm.Mov.Reg(asm.R1, asm.R9), asm.Add.Imm(asm.R1, at), asm.Mov.Imm(asm.R2, size))
+	h.stack(asm.R3, stackCode)
+	h.add(asm.FnProbeReadKernel.Call(), asm.Ja.Label("registers"))
+}
+
+// regs takes the registers, and ends the payload.
+func (h *hitProgram) regs() {
+	h.label("registers")
+	if h.config.regs {
+		for i, offset := range ctxRegs() {
+			h.add(asm.LoadMem(asm.R1, asm.R6, offset, asm.DWord),
+				asm.StoreMem(asm.R9, h.field(perfabi.HitRegsOff+8*i), asm.R1, asm.DWord))
+		}
+		h.flag(perfabi.HitRegsValid)
+	}
+	h.add(asm.LoadMem(asm.R1, asm.RFP, stackFlags, asm.DWord),
+		asm.StoreMem(asm.R9, h.field(perfabi.HitFlagsOff), asm.R1, asm.Word))
+}
+
+// watermark is how many bytes come from one wake-up of the reader to the next.
+func (h *hitProgram) watermark() int32 { return int32(h.config.ringSize / watermarkShare) }
+
+// submit makes the record one of the ring's.
+func (h *hitProgram) submit() {
+	h.add(asm.Mov.Imm(asm.R2, ringForceWakeup))
+	if !h.slot.Wake {
+		// The reader is woken by the record that passed a multiple of the watermark, a lost record before it included.
+		passed := int32(ringHeader + lostSize + ringHeader + recRaw + h.rawSize())
+		h.add(asm.LoadMem(asm.R1, asm.RFP, stackRing, asm.DWord),
+			asm.Mov.Imm(asm.R2, ringProducer),
+			asm.FnRingbufQuery.Call(),
+			asm.And.Imm(asm.R0, h.watermark()-1),
+			asm.Mov.Imm(asm.R2, ringForceWakeup),
+			asm.JLT.Imm(asm.R0, passed, "submit"),
+			asm.Mov.Imm(asm.R2, ringNoWakeup))
+	}
+	h.add(asm.Mov.Reg(asm.R1, asm.R9).WithSymbol("submit"),
+		asm.FnRingbufSubmit.Call())
+	h.count(tallyEmitted)
+	h.add(asm.Ja.Label("out"))
+}
+
+// putChained takes the call chain of the process, as the kernel's own samples without that of the kernel have it, and copies
+// the record to the ring.
+func (h *hitProgram) putChained() {
+	const userStack = 1 << 8 // BPF_F_USER_STACK
+	h.add(asm.Mov.Reg(asm.R1, asm.R6),
+		asm.Mov.Reg(asm.R2, asm.R9),
+		asm.Add.Imm(asm.R2, chainAt),
+		asm.Mov.Imm(asm.R3, chainMax),
+		asm.Mov.Imm(asm.R4, userStack),
+		asm.FnGetStack.Call(),
+		asm.JSGE.Imm(asm.R0, 0, "chain"),
+		asm.Mov.Imm(asm.R0, 0),
+		asm.Mov.Reg(asm.R8, asm.R0).WithSymbol("chain"),
+		asm.Mov.Reg(asm.R1, asm.R8),
+		asm.RSh.Imm(asm.R1, 3),
+		asm.Add.Imm(asm.R1, 1),
+		asm.StoreMem(asm.R9, recChain, asm.R1, asm.DWord),
+		asm.Mov.Imm(asm.R1, perfabi.ContextUser-1<<64), // sign-extended
+		asm.StoreMem(asm.R9, recChain+8, asm.R1, asm.DWord),
+		asm.Mov.Reg(asm.R1, asm.R9),
+		asm.Add.Imm(asm.R1, chainAt),
+		asm.Add.Reg(asm.R1, asm.R8),
+		asm.Mov.Imm(asm.R2, int32(h.rawSize())),
+		asm.Mov.Reg(asm.R3, asm.R9),
+		asm.Add.Imm(asm.R3, chainedRaw),
+		asm.FnProbeReadKernel.Call(),
+		asm.Add.Imm(asm.R8, int32(chainAt+h.rawSize())), // the record's size
+		asm.StoreMem(asm.R9, recSize, asm.R8, asm.Half),
+		asm.Mov.Imm(asm.R4, ringForceWakeup))
+	if !h.slot.Wake {
+		h.add(asm.LoadMem(asm.R1, asm.RFP, stackRing, asm.DWord),
+			asm.Mov.Imm(asm.R2, ringProducer),
+			asm.FnRingbufQuery.Call(),
+			asm.And.Imm(asm.R0, h.watermark()-1),
+			asm.Add.Reg(asm.R0, asm.R8),
+			asm.Mov.Imm(asm.R4, ringForceWakeup),
+			asm.JGE.Imm(asm.R0, h.watermark()-ringHeader-lostSize-ringHeader, "put"),
+			asm.Mov.Imm(asm.R4, ringNoWakeup))
+	}
+	h.add(asm.LoadMem(asm.R1, asm.RFP, stackRing, asm.DWord).WithSymbol("put"),
+		asm.Mov.Reg(asm.R2, asm.R9),
+		asm.Mov.Reg(asm.R3, asm.R8),
+		asm.FnRingbufOutput.Call(),
+		asm.JNE.Imm(asm.R0, 0, "failed"))
+	h.count(tallyEmitted)
+	h.add(asm.Ja.Label("out"))
+}
+
+// ends counts the other ways that a hit may go.
+func (h *hitProgram) ends() {
+	h.label("failed")
+	h.count(tallyFailed)
+	h.bump(countersUntold)
+	h.add(asm.Ja.Label("out"))
+	h.label("foreign")
+	h.count(tallyForeign)
+	h.add(asm.Ja.Label("out"),
+		asm.JNE.Imm(asm.R1, gateStopped, "early").WithSymbol("closed"))
+	h.count(tallyStopped)
+	h.add(asm.Ja.Label("out"))
+	h.label("early")
+	h.count(tallyEarly)
+	h.add(asm.Mov.Imm(asm.R0, 0).WithSymbol("out"), asm.Return())
+}
