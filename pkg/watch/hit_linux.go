@@ -355,14 +355,12 @@ func (h *hitProgram) copyBytes(s Slot, offset int, flag int32, done string) {
 
 // place takes the name of the thread, and for a hit made by the kernel where the process was, and in which system call.
 func (h *hitProgram) place() {
-	// The kernel keeps the name padded with NULs (__set_task_comm), and this costs less than bpf_get_current_comm.
-	h.add(asm.Mov.Reg(asm.R1, asm.R9),
-		asm.Add.Imm(asm.R1, int32(h.field(perfabi.HitCommOff))),
-		asm.Mov.Imm(asm.R2, perfabi.HitCommSize),
-		asm.Mov.Reg(asm.R3, asm.R8),
-		asm.Add.Imm(asm.R3, int32(h.config.offsets.comm)),
-		asm.FnProbeReadKernel.Call(),
-		asm.LoadMem(asm.R1, asm.R6, ctxCS, asm.DWord),
+	// The kernel keeps the name padded with NULs (__set_task_comm), and two loads cost less than bpf_get_current_comm.
+	for off := 0; off < perfabi.HitCommSize; off += 8 {
+		h.add(asm.LoadMem(asm.R1, asm.R8, h.config.offsets.comm+int16(off), asm.DWord),
+			asm.StoreMem(asm.R9, h.field(perfabi.HitCommOff+off), asm.R1, asm.DWord))
+	}
+	h.add(asm.LoadMem(asm.R1, asm.R6, ctxCS, asm.DWord),
 		asm.And.Imm(asm.R1, 3),
 		asm.JNE.Imm(asm.R1, 0, "user"))
 
