@@ -17,6 +17,10 @@ const (
 	bpfDiscarded  = 1 << 30
 )
 
+// bpfPatience is how often a record is looked at that is being written, some microseconds in all. A program needs a third of
+// one; what takes longer is a virtual CPU that its host has given no time.
+const bpfPatience = 4000
+
 // BPFCursor yields the perf records that BPF programs have put into a BPF_MAP_TYPE_RINGBUF, a drain at a time, as Cursor
 // does for those of the kernel. It is the ring's only reader and is not for concurrent use.
 type BPFCursor struct {
@@ -24,6 +28,7 @@ type BPFCursor struct {
 	producer *uint64 // the kernel's; load with acquire
 	data     []byte
 	open     bool   // a drain has begun and is not yet committed
+	busy     bool   // it ended at a record that was being written for long
 	pos      uint64 // of the next record, counted like the positions
 	end      uint64 // producer when the drain began
 	rec      []byte
@@ -57,7 +62,7 @@ func NewBPF(consumer, producer, data []byte) (*BPFCursor, error) {
 func (c *BPFCursor) Next() bool {
 	c.rec = nil
 	if !c.open {
-		c.open, c.err = true, nil
+		c.open, c.busy, c.err = true, false, nil
 		c.end = atomic.LoadUint64(c.producer)
 	}
 	if held := c.end - c.pos; held > uint64(len(c.data)) {
@@ -68,8 +73,9 @@ func (c *BPFCursor) Next() bool {
 		if left < bpfHeaderSize {
 			return c.skip(0, fmt.Sprintf("%d bytes are less than a header", left))
 		}
-		header := atomic.LoadUint32((*uint32)(unsafe.Pointer(&c.data[start])))
+		header := c.header(start)
 		if header&bpfBusy != 0 {
+			c.busy = true
 			return false
 		}
 		n := uint64(header &^ bpfDiscarded)
@@ -92,6 +98,17 @@ func (c *BPFCursor) Next() bool {
 	return false
 }
 
+// header is that of the record at start, waited for as long as a program may need to submit it.
+func (c *BPFCursor) header(start uint64) (header uint32) {
+	at := (*uint32)(unsafe.Pointer(&c.data[start]))
+	for range bpfPatience {
+		if header = atomic.LoadUint32(at); header&bpfBusy == 0 {
+			break
+		}
+	}
+	return header
+}
+
 // span is n bytes from pos, in place where they do not wrap.
 func (c *BPFCursor) span(pos, n uint64) []byte {
 	start := pos & uint64(len(c.data)-1)
@@ -112,6 +129,10 @@ func (c *BPFCursor) skip(size uint64, reason string) bool {
 	c.pos = c.end
 	return false
 }
+
+// Busy reports that the drain ended at a record that was being written for long: it may be older than what other rings have
+// brought since.
+func (c *BPFCursor) Busy() bool { return c.busy }
 
 // Record is the perf record that Next moved to. It is valid until the next Next or Commit.
 func (c *BPFCursor) Record() []byte { return c.rec }

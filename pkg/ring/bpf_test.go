@@ -144,16 +144,16 @@ func TestBPFWaitsForWriter(t *testing.T) {
 	f.write(record(1, 24, 24), 0)
 	at, _ := f.write(record(2, 24, 24), bpfBusy)
 	f.write(record(3, 24, 24), 0)
-	if got := drainBPF(c); len(got) != 1 || got[0][0] != 1 || c.Err() != nil {
-		t.Fatalf("got %x, error %v", got, c.Err())
+	if got := drainBPF(c); len(got) != 1 || got[0][0] != 1 || !c.Busy() || c.Err() != nil {
+		t.Fatalf("got %x, busy %v, error %v", got, c.Busy(), c.Err())
 	}
 	c.Commit()
 	if f.position() != at {
 		t.Errorf("position %d, want %d", f.position(), at)
 	}
 	f.setHeader(at, 24)
-	if got := drainBPF(c); len(got) != 2 || got[0][0] != 2 || got[1][0] != 3 || c.Err() != nil {
-		t.Errorf("got %x, error %v", got, c.Err())
+	if got := drainBPF(c); len(got) != 2 || got[0][0] != 2 || got[1][0] != 3 || c.Busy() || c.Err() != nil {
+		t.Errorf("got %x, busy %v, error %v", got, c.Busy(), c.Err())
 	}
 }
 

@@ -52,7 +52,7 @@ func (s *Set) Delivered(slot int) uint64 { return s.limit.delivered[slot] }
 func (s *Set) Fd() int { return s.polls.fd }
 
 // Drain takes what the rings hold now and hands each record that is the session's to emit, valid during the call
-// only. It goes on while room says so; whole tells that every ring was emptied.
+// only. It goes on while room says so; whole tells that every ring was emptied, and no program was at work in one.
 func (s *Set) Drain(room func() bool, emit func(cpu int, rec []byte)) (whole bool, err error) {
 	for len(s.early) > 0 && room() {
 		s.pass(s.early[0].cpu, s.early[0].rec, emit)
@@ -63,16 +63,18 @@ func (s *Set) Drain(room func() bool, emit func(cpu int, rec []byte)) (whole boo
 	if s.info.Scope == "cpu" && s.progs == nil {
 		errs = append(errs, s.lookForExec())
 	}
-	errs = append(errs, s.drainRings(room, func(ring int, rec []byte) {
+	busy, err := s.drainRings(room, func(ring int, rec []byte) {
 		if s.look(rec) {
 			s.pass(ring, rec, emit)
 		}
-	}), s.scope.settle())
-	return room(), errors.Join(errs...)
+	})
+	errs = append(errs, err, s.scope.settle())
+	return room() && !busy, errors.Join(errs...)
 }
 
-// drainRings yields the records that the rings hold now, while room says so, and frees their place.
-func (s *Set) drainRings(room func() bool, each func(ring int, rec []byte)) error {
+// drainRings yields the records that the rings hold now, while room says so, and frees their place. busy tells that a program
+// was writing one.
+func (s *Set) drainRings(room func() bool, each func(ring int, rec []byte)) (busy bool, err error) {
 	var errs []error
 	for _, r := range s.rings {
 		errs = append(errs, drain(r.cursor, room, func(rec []byte) { each(r.number, rec) }))
@@ -80,9 +82,10 @@ func (s *Set) drainRings(room func() bool, each func(ring int, rec []byte)) erro
 	if s.progs != nil {
 		for _, r := range s.progs.hits {
 			errs = append(errs, drain(r.cursor, room, func(rec []byte) { each(r.number, rec) }))
+			busy = busy || r.cursor.Busy()
 		}
 	}
-	return errors.Join(errs...)
+	return busy, errors.Join(errs...)
 }
 
 // maxEarly bounds the records that disarming holds back, in bytes.
@@ -95,12 +98,13 @@ func (s *Set) drainEarly() error {
 	for _, r := range s.early {
 		size += len(r.rec)
 	}
-	return s.drainRings(func() bool { return size < maxEarly }, func(ring int, rec []byte) {
+	_, err := s.drainRings(func() bool { return size < maxEarly }, func(ring int, rec []byte) {
 		if s.look(rec) {
 			size += len(rec)
 			s.early = append(s.early, record{cpu: ring, rec: append([]byte(nil), rec...)})
 		}
 	})
+	return err
 }
 
 // drainWhileArming takes what the rings hold, from time to time, so that fork records are seen and none is lost. Nothing
@@ -110,7 +114,7 @@ func (s *Set) drainWhileArming() error {
 	if now := Now(); now-s.drained < interval {
 		return nil
 	}
-	err := s.drainRings(func() bool { return true }, func(_ int, rec []byte) { s.look(rec) })
+	_, err := s.drainRings(func() bool { return true }, func(_ int, rec []byte) { s.look(rec) })
 	s.drained = Now()
 	return err
 }
