@@ -148,8 +148,11 @@ func (c *threadScope) openTask(tid int) error {
 	if err != nil {
 		return err
 	}
-	if t.ring, err = c.mapRing(owner); err != nil {
+	if t.ring, err = c.mapRing(tid, owner); err != nil {
 		owner.close()
+		if hasEnded(err) {
+			return nil
+		}
 		return err
 	}
 	s.rings = append(s.rings, t.ring)
@@ -157,7 +160,7 @@ func (c *threadScope) openTask(tid int) error {
 	for slot := range s.cfg.Slots {
 		if err := c.openSlot(t, slot); err != nil {
 			c.drop(t)
-			if errors.Is(err, unix.ESRCH) {
+			if hasEnded(err) {
 				return nil
 			}
 			return err
@@ -166,8 +169,12 @@ func (c *threadScope) openTask(tid int) error {
 	return nil
 }
 
+// hasEnded reports whether an error says that a thread has ended of which an event is open already: ESRCH, or ENODEV, which Linux
+// 6.18 gives for an event that is to write to the ring of one whose thread is ending.
+func hasEnded(err error) bool { return errors.Is(err, unix.ESRCH) || errors.Is(err, unix.ENODEV) }
+
 // mapRing maps a thread's ring, smaller while the kernel refuses the memory.
-func (c *threadScope) mapRing(owner *event) (*eventRing, error) {
+func (c *threadScope) mapRing(tid int, owner *event) (*eventRing, error) {
 	number := c.numbers.take()
 	for size := c.size; ; size /= 2 {
 		r, err := mapRing(number, owner, size)
@@ -179,7 +186,7 @@ func (c *threadScope) mapRing(owner *event) (*eventRing, error) {
 			return r, nil
 		}
 		if !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.ENOMEM) {
-			return nil, fmt.Errorf("map the ring of thread %d: %w", owner.cpu, err)
+			return nil, fmt.Errorf("map the ring of thread %d: %w", tid, err)
 		}
 		if size/2 < unix.Getpagesize() {
 			return nil, lockedMemoryError(len(c.tasks)+1, err)
