@@ -39,6 +39,19 @@ type creator struct {
 	known bool
 }
 
+// outOfClone takes in the thread's state and how long it has run, and reports whether it can no longer be in the clone(2) that
+// it may have been in: it was seen asleep (in clone it waits uninterruptibly at most), has run for longer than that takes, or
+// has ended.
+func (k *creator) outOfClone(state byte, ran time.Duration, err error) bool {
+	if err != nil || state != 'R' && state != 'D' || k.known && ran >= k.ran+cloneTime {
+		return true
+	}
+	if !k.known {
+		k.ran, k.known = ran, true
+	}
+	return false
+}
+
 // cloneTime is more than a clone(2) of a thread takes of the CPU: some 50 us were seen.
 const cloneTime = time.Millisecond
 
@@ -80,21 +93,16 @@ func (c *inheritScope) coverRest() error {
 	return nil
 }
 
-// waitForCreators waits until no creator can be in a clone(2) that it began before its events were complete: it was
-// seen asleep (in clone it waits uninterruptibly at most), or has run for longer than that takes, or its next thread's
-// FORK record came.
+// waitForCreators waits until no creator can be in a clone(2) that it began before its events were complete, or its next
+// thread's FORK record came.
 func (c *inheritScope) waitForCreators() error {
 	for until := time.Now().Add(patience); ; time.Sleep(time.Millisecond / 2) {
 		if err := c.set.drainWhileArming(); err != nil {
 			return err
 		}
 		for tid, k := range c.creators {
-			state, ran, err := c.set.target.TaskClock(tid)
-			switch {
-			case err != nil, state != 'R' && state != 'D', k.known && ran >= k.ran+cloneTime:
+			if k.outOfClone(c.set.target.TaskClock(tid)) {
 				delete(c.creators, tid)
-			case !k.known:
-				k.ran, k.known = ran, true
 			}
 		}
 		if len(c.creators) == 0 || time.Now().After(until) {

@@ -107,6 +107,11 @@ func (a attrs) sideband(bits uint64) *unix.PerfEventAttr {
 	return attr
 }
 
+// pin is an event that does nothing but be there.
+func (a attrs) pin() *unix.PerfEventAttr {
+	return a.common(perfabi.TypeSoftware, perfabi.SWDummy, perfabi.AttrDisabled|perfabi.AttrExcludeKernel)
+}
+
 // Bits of sideband events.
 const (
 	sidebandAll = perfabi.AttrTask | perfabi.AttrComm | perfabi.AttrCommExec | perfabi.AttrMmap | perfabi.AttrMmap2 | perfabi.AttrBuildID

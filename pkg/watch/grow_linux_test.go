@@ -168,6 +168,10 @@ func TestToggleWhileThreadsAreBorn(t *testing.T) {
 					Slots: []watch.Slot{{Addr: addr, Len: 8, Access: "w"}}, Scope: "inherit", Values: values, Kernel: "auto",
 				})
 				target.Send("2000")
+				for s.Born() == 0 { // on a busy machine it takes a while until one is created at all
+					collect(t, s)
+					time.Sleep(time.Millisecond)
+				}
 				for range 3 {
 					time.Sleep(time.Duration(5+i) * time.Millisecond)
 					if err := toggle(s, addr); err != nil {

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"xw/pkg/perfabi"
+	"xw/pkg/proc"
 )
 
 // inheritScope opens each slot on every thread and CPU as an event that the threads created later inherit. A thread
@@ -21,6 +22,7 @@ import (
 type inheritScope struct {
 	set   *Set
 	tasks map[int]*taskEvents // threads that have events of their own
+	pins  map[int]*event      // of creators of threads, by thread id; nil where it was refused
 	coverage
 	toggles
 }
@@ -36,7 +38,7 @@ type taskEvents struct {
 
 func newInheritScope(s *Set) *inheritScope {
 	return &inheritScope{
-		set: s, tasks: map[int]*taskEvents{},
+		set: s, tasks: map[int]*taskEvents{}, pins: map[int]*event{},
 		coverage: coverage{whole: map[int]bool{}, creators: map[int]*creator{}},
 	}
 }
@@ -223,18 +225,21 @@ func (c *inheritScope) add(slot int) error {
 
 // observe learns of new threads.
 func (c *inheritScope) observe(h perfabi.Header, _ uint64, rec []byte) bool {
-	// struct of PERF_RECORD_FORK: pid, ppid; tid, ptid; time
+	// struct of PERF_RECORD_FORK and EXIT: pid, ppid; tid, ptid; time
 	const tidOff, ptidOff, timeOff = perfabi.HeaderSize + 8, perfabi.HeaderSize + 12, perfabi.HeaderSize + 16
 	switch {
 	case h.Type == perfabi.RecordLost:
 		c.toggles.blindfold()
+	case h.Type == perfabi.RecordExit && len(rec) >= timeOff+8:
+		c.unpin(int(binary.LittleEndian.Uint32(rec[tidOff:])))
 	case h.Type == perfabi.RecordFork && len(rec) >= timeOff+8:
 		b := birth{
 			tid: int(binary.LittleEndian.Uint32(rec[tidOff:])), creator: int(binary.LittleEndian.Uint32(rec[ptidOff:])),
 			time: binary.LittleEndian.Uint64(rec[timeOff:]),
 		}
 		c.coverage.born(b)
-		c.toggles.born(b)
+		_, pinned := c.pins[b.creator]
+		c.toggles.born(b, pinned)
 	}
 	return true
 }
@@ -258,20 +263,27 @@ func (c *inheritScope) disarm() error {
 	}
 	p := c.begin(allSlots)
 	err := disable(p)
-	p.finish()
-	p.expires = p.end + uint64(settleTime)
+	p.finish(0)
 	for until := time.Now().Add(disarmTime); err == nil && len(c.pending) > 0 && time.Now().Before(until); {
-		time.Sleep(settleTime / 2)
+		if err = c.review(c.threads, c.set.target.TaskClock); err != nil {
+			break
+		}
+		time.Sleep(settleTime)
 		if err = c.set.drainEarly(); err == nil {
+			c.pinLoose()
 			err = c.repeat(disable)
 		}
 	}
 	return err
 }
 
-// settleTime is how long disarming waits for the FORK record of a thread that was being created: the kernel writes it
-// some 30 us after the thread has inherited.
-const settleTime = 5 * time.Millisecond
+// settleTime is how long disarming waits from one look at the threads to the next, more than the cloneTime that shows that one
+// gets on.
+const settleTime = 2 * time.Millisecond
+
+// toggleRest is how long the threads are not looked at after a toggle: one that is made again soon, as that of a pointer or a
+// pause, spares that altogether.
+const toggleRest = 100 * time.Millisecond
 
 // disarmTime bounds disarming under an endless storm of threads.
 const disarmTime = 250 * time.Millisecond
@@ -279,13 +291,13 @@ const disarmTime = 250 * time.Millisecond
 // move aims a slot elsewhere.
 func (c *inheritScope) move(slot int, addr uint64) error {
 	p := c.begin(slot)
-	defer p.finish()
+	defer func() { p.finish(toggleRest) }()
 	return modifyAll(c.set, slot, addr)
 }
 
 func (c *inheritScope) toggle(slot int, request uint) error {
 	p := c.begin(slot)
-	defer p.finish()
+	defer func() { p.finish(toggleRest) }()
 	return toggleAll(c.set, slot, request)
 }
 
@@ -301,14 +313,49 @@ func (c *inheritScope) events(slot int) []*event {
 	return events
 }
 
-// settle ends what waits for new threads: the coverage of the first ones after arming, and moves that some may have
+// pinLoose gives a pin to the creators that have none: an event that is not inherited, so that no thread's events are a copy of
+// all of theirs, and are never swapped with them (context_equiv, kernel/events/core.c). See toggles.
+func (c *inheritScope) pinLoose() {
+	for _, p := range c.pending {
+		for tid := range p.loose {
+			if _, known := c.pins[tid]; known {
+				continue
+			}
+			e, err := openEvent(c.set.attrs.pin(), tid, -1, nil)
+			if err != nil && !errors.Is(err, unix.ESRCH) {
+				c.set.addHole(Gap{TID: tid, Detail: fmt.Sprintf("threads that it creates may have missed that a watchpoint was moved, paused or resumed: open an event on it: %v", err)})
+			}
+			c.pins[tid] = e
+		}
+	}
+}
+
+// unpin releases the pin of a thread that has ended.
+func (c *inheritScope) unpin(tid int) {
+	if e := c.pins[tid]; e != nil {
+		e.close()
+	}
+	delete(c.pins, tid)
+}
+
+// settle ends what waits for new threads: the coverage of the first ones after arming, and toggles that some may have
 // escaped.
 func (c *inheritScope) settle() error {
+	c.pinLoose()
 	return errors.Join(c.coverLate(), c.repeat(func(p *toggle) error {
 		err := modifyAll(c.set, p.slot, c.set.cfg.Slots[p.slot].Addr)
 		c.set.addHole(Gap{Kind: "blind", Slot: p.slot, From: p.from, To: Now(), Detail: "a thread was created while the watchpoint was being moved, paused or resumed: until that was repeated it may have had the old one"})
 		return err
-	}))
+	}), c.review(c.threads, c.set.target.TaskClock))
+}
+
+// threads lists the target's threads; none when it has ended.
+func (c *inheritScope) threads() ([]int, error) {
+	tids, err := c.set.target.TIDs()
+	if err != nil && errors.Is(c.set.target.Verify(), proc.ErrExited) {
+		return nil, nil
+	}
+	return tids, err
 }
 
 func (c *inheritScope) gaps() []Gap { return nil }
@@ -316,5 +363,8 @@ func (c *inheritScope) gaps() []Gap { return nil }
 func (c *inheritScope) close() {
 	for _, t := range c.tasks {
 		t.close()
+	}
+	for tid := range c.pins {
+		c.unpin(tid)
 	}
 }
