@@ -34,7 +34,7 @@ type flags struct {
 	MaxSamplers stage.Number   `name:"max-samplers" placeholder:"N" help:"Refuse to open more than N watchpoints (slots x threads); default: 256 in scope thread, else what the descriptor limit allows."`
 	Output      string         `name:"output" short:"o" placeholder:"FILE" help:"Write the stream to FILE instead of standard output."`
 	Rotate      stage.Number   `name:"rotate" placeholder:"SIZE" help:"With -o: begin the next file, FILE.1, FILE.2..., after SIZE bytes; each is a whole stream."`
-	Keep        stage.Number   `name:"keep" placeholder:"N" default:"8" help:"With --rotate: keep the newest N files; default 8."`
+	Keep        *stage.Number  `name:"keep" placeholder:"N" help:"With --rotate: keep the newest N files; default 8."`
 	ChildOutput string         `name:"child-output" placeholder:"FILE" help:"Where CMD's standard output goes; default: standard error."`
 	Kill        bool           `name:"kill" help:"End CMD when xw-open stops."`
 	Command     []string       `arg:"" optional:"" name:"cmd" help:"After --: start CMD and watch it from its first instruction."`
@@ -64,7 +64,9 @@ func (f *flags) Validate() error {
 		return errors.New("--rotate needs -o FILE")
 	case f.Rotate > 0 && f.Rotate < minRotate:
 		return fmt.Errorf("--rotate: must be at least %d bytes", minRotate)
-	case f.Keep == 0 || f.Keep > 1<<20:
+	case f.Keep != nil && f.Rotate == 0:
+		return errors.New("--keep needs --rotate SIZE")
+	case f.keep() == 0 || f.keep() > 1<<20:
 		return errors.New("--keep: must be between 1 and 1048576")
 	case len(f.Command) == 0 && (f.Kill || f.ChildOutput != ""):
 		return errors.New("--kill and --child-output need -- CMD")
@@ -72,6 +74,15 @@ func (f *flags) Validate() error {
 		return errors.New("--list needs --pid N")
 	}
 	return nil
+}
+
+// keep is how many files are kept.
+func (f *flags) keep() stage.Number {
+	const usual = 8
+	if f.Keep == nil {
+		return usual
+	}
+	return *f.Keep
 }
 
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
@@ -105,7 +116,7 @@ func open(ctx context.Context, s *stage.Stage, f *flags) error {
 	return session.Run(ctx, session.Config{
 		PID: int(f.PID), Command: f.Command, Watches: f.Watch, Duration: time.Duration(f.Duration), MaxEvents: uint64(f.MaxEvents), MaxRate: uint64(f.MaxRate),
 		Scope: f.Scope, Values: f.Values, Kernel: f.Kernel, Regs: f.Regs, Callchain: f.Callchain,
-		Output: f.Output, Rotate: uint64(f.Rotate), Keep: int(f.Keep), Control: f.Control, RingSize: int(f.RingSize),
+		Output: f.Output, Rotate: uint64(f.Rotate), Keep: int(f.keep()), Control: f.Control, RingSize: int(f.RingSize),
 		Latency: time.Duration(f.Latency), MaxSamplers: int(f.MaxSamplers), ChildOutput: f.ChildOutput, Kill: f.Kill,
 	}, session.Streams{Out: s.Stdout, OutNow: s.WriteNow(), In: os.Stdin, Err: os.Stderr, Say: s.Say, Hint: s.Hint, Closed: stage.ErrDownstreamClosed, Signal: signalOf})
 }

@@ -55,6 +55,8 @@ func TestRefusesUsage(t *testing.T) {
 			"a slot covers 1, 2, 4 or 8 bytes at a multiple of its size; watch fewer or shorter places"},
 		{"kernel address", []string{"--pid", pid, "--watch", "0xffffffff81000000"}, 1,
 			`watch "0xffffffff81000000": 0xffffffff81000007: in the kernel's half of the address space, only the process's own memory can be watched`, ""},
+		{"keep alone", []string{"--pid", pid, "--watch", "counter", "-o", "f", "--keep", "3"}, 2, "--keep needs --rotate SIZE", "xw-open --help"},
+		{"keep none", []string{"--pid", pid, "--watch", "counter", "-o", "f", "--rotate", "2000000", "--keep", "0"}, 2, "--keep: must be between 1 and 1048576", "xw-open --help"},
 		{"rotate alone", []string{"--pid", pid, "--watch", "counter", "--rotate", "2000000"}, 2, "--rotate needs -o FILE", "xw-open --help"},
 		{"kill without a command", []string{"--pid", pid, "--watch", "counter", "--kill"}, 2, "--kill and --child-output need -- CMD", "xw-open --help"},
 		{"ring size", []string{"--pid", pid, "--watch", "counter", "--ring-size", "5000"}, 2, "--ring-size: must be a power of two between a page and 1 GiB", "xw-open --help"},
