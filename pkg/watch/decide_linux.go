@@ -114,8 +114,11 @@ func (s *Set) loadPrograms() error {
 		return err
 	}
 	c := programConfig{
-		memory: mem, namespace: ns, offsets: offsets, regs: s.cfg.Regs, callchain: s.cfg.Callchain,
+		memory: mem, namespace: ns, offsets: offsets, regs: s.cfg.Regs,
 		cpus: s.cpus, ringSize: s.ringSize(),
+	}
+	if s.cfg.Callchain {
+		c.chain = maxChain()
 	}
 	c.readsHit = slices.ContainsFunc(s.cfg.Slots, func(slot Slot) bool { return slot.Access != "w" && slot.Access != "x" })
 	if c.readsHit {

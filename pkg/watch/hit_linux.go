@@ -3,6 +3,10 @@
 package watch
 
 import (
+	"os"
+	"strconv"
+	"strings"
+
 	"github.com/cilium/ebpf/asm"
 
 	"xw/pkg/perfabi"
@@ -67,12 +71,30 @@ const (
 // A record with a call chain is put together in memory of the program's own, since a ring has room only for records whose size
 // is known when the program is loaded. There RAW lies behind the longest chain, until its length is known.
 const (
-	chainMax   = 127 * 8             // bytes; what sysctl kernel.perf_event_max_stack allows as a rule
-	chainAt    = recChain + 8 + 8    // the number of words, PERF_CONTEXT_USER, the chain
-	chainedRaw = chainAt + chainMax  // where RAW waits
-	chainedMax = chainedRaw + rawMax // the longest record
-	rawMax     = 4 + perfabi.HitSize + recPadding
+	chainAt = recChain + 8 + 8 // the number of words, PERF_CONTEXT_USER, the chain
+	rawMax  = 4 + perfabi.HitSize + recPadding
 )
+
+// maxChain is how many addresses of callers the kernel takes: those that it has room for, by sysctl kernel.perf_event_max_stack,
+// but no more than can be reached by the offset in an instruction.
+func maxChain() int {
+	const usual, most = 127, 2048
+	b, err := os.ReadFile("/proc/sys/kernel/perf_event_max_stack")
+	if err != nil {
+		return usual // before Linux 4.7, or out of sight
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil {
+		return usual
+	}
+	return max(1, min(n, most))
+}
+
+// chainSize is the room for the longest chain, in bytes.
+func (c programConfig) chainSize() int { return 8 * c.chain }
+
+// chainedSize is the size of the longest record with a chain, in bytes.
+func (c programConfig) chainedSize() int { return chainAt + c.chainSize() + rawMax }
 
 // Of BPF ring buffers, linux/bpf.h and kernel/bpf/ringbuf.c.
 const (
@@ -119,7 +141,7 @@ func (p *programs) assemble(index int, s Slot) asm.Instructions {
 	h.place()
 	h.code()
 	h.regs()
-	if p.config.callchain {
+	if p.config.chain > 0 {
 		h.putChained()
 	} else {
 		h.submit()
@@ -155,8 +177,8 @@ func (h *hitProgram) lookup(mapFD int, missing string) {
 
 // raw is where RAW begins while the record is gathered.
 func (h *hitProgram) raw() int {
-	if h.config.callchain {
-		return chainedRaw
+	if h.config.chain > 0 {
+		return chainAt + h.config.chainSize()
 	}
 	return recRaw
 }
@@ -279,7 +301,7 @@ func (h *hitProgram) reserve(size int) {
 
 // takeRoom finds the place where the record is gathered.
 func (h *hitProgram) takeRoom() {
-	if h.config.callchain {
+	if h.config.chain > 0 {
 		h.add(asm.StoreImm(asm.RFP, stackKey, 0, asm.Word))
 		h.lookup(h.scratch.FD(), "failed")
 	} else {
@@ -513,7 +535,7 @@ func (h *hitProgram) putChained() {
 	h.add(asm.Mov.Reg(asm.R1, asm.R6),
 		asm.Mov.Reg(asm.R2, asm.R9),
 		asm.Add.Imm(asm.R2, chainAt),
-		asm.Mov.Imm(asm.R3, chainMax),
+		asm.Mov.Imm(asm.R3, int32(h.config.chainSize())),
 		asm.Mov.Imm(asm.R4, userStack),
 		asm.FnGetStack.Call(),
 		asm.JSGE.Imm(asm.R0, 0, "chain"),
@@ -530,7 +552,7 @@ func (h *hitProgram) putChained() {
 		asm.Add.Reg(asm.R1, asm.R8),
 		asm.Mov.Imm(asm.R2, int32(h.rawSize())),
 		asm.Mov.Reg(asm.R3, asm.R9),
-		asm.Add.Imm(asm.R3, chainedRaw),
+		asm.Add.Imm(asm.R3, int32(h.raw())),
 		asm.FnProbeReadKernel.Call(),
 		asm.Add.Imm(asm.R8, int32(chainAt+h.rawSize())), // the record's size
 		asm.StoreMem(asm.R9, recSize, asm.R8, asm.Half),

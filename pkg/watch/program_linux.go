@@ -63,7 +63,7 @@ type programConfig struct {
 	offsets   offsets    // in the kernel's structures
 	readsHit  bool       // some slot is an rw watchpoint
 	regs      bool       // the general registers are taken
-	callchain bool       // the call chain is taken
+	chain     int        // the most addresses of a call chain that are taken; 0 for none
 	directMap *directMap // nil where it was not found or nobody needs it
 	cpus      []int
 	ringSize  int // of each CPU's ring, bytes
@@ -87,7 +87,7 @@ func newPrograms(c programConfig) (_ *programs, err error) {
 	}{
 		{&p.tallies, ebpf.MapSpec{Name: "xw_tallies", Type: ebpf.PerCPUArray, KeySize: 4, ValueSize: countersSize, MaxEntries: 1}},
 		{&p.gate, ebpf.MapSpec{Name: "xw_gate", Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 1}},
-		{&p.scratch, ebpf.MapSpec{Name: "xw_scratch", Type: ebpf.PerCPUArray, KeySize: 4, ValueSize: chainedMax, MaxEntries: 1}},
+		{&p.scratch, ebpf.MapSpec{Name: "xw_scratch", Type: ebpf.PerCPUArray, KeySize: 4, ValueSize: uint32(c.chainedSize()), MaxEntries: 1}},
 		{&p.rings, ebpf.MapSpec{Name: "xw_rings", Type: ebpf.ArrayOfMaps, KeySize: 4, ValueSize: 4, MaxEntries: cpus,
 			InnerMap: hitRingSpec(p.config.ringSize)}},
 	}

@@ -27,8 +27,8 @@ func TestPrograms(t *testing.T) {
 		{Len: 8, Access: "w", Wake: true, Child: child}, {Len: 8, Access: "rw", Wake: true, Child: child},
 	}
 	maps := []*directMap{nil, {base: 1 << 47, levels: 4}, {base: 1 << 56, levels: 5}}
-	for i := range 8 {
-		regs, callchain, level := i&1 != 0, i&2 != 0, uint32(i&4)
+	for i := range 12 {
+		regs, level, chain := i&1 != 0, uint32(i&2), []int{0, 127, 2048}[i/4]
 		for _, readsHit := range []bool{false, true} {
 			for _, m := range maps {
 				if m != nil && !readsHit {
@@ -36,13 +36,13 @@ func TestPrograms(t *testing.T) {
 				}
 				c := programConfig{
 					memory: memory{mm: 1 << 63, pgd: 1 << 62}, namespace: namespace{addr: 1 << 61, level: level}, offsets: offsets,
-					readsHit: readsHit, regs: regs, callchain: callchain, directMap: m, cpus: []int{0}, ringSize: pageSize,
+					readsHit: readsHit, regs: regs, chain: chain, directMap: m, cpus: []int{0}, ringSize: pageSize,
 				}
 				for _, s := range slots {
 					if s.Access != "w" && !readsHit && s.Access != "x" {
 						continue
 					}
-					t.Run(fmt.Sprintf("%+v regs %v callchain %v namespace %d reads %v map %v", s, regs, callchain, level, readsHit, m != nil), func(t *testing.T) {
+					t.Run(fmt.Sprintf("%+v regs %v chain %d namespace %d reads %v map %v", s, regs, chain, level, readsHit, m != nil), func(t *testing.T) {
 						p, err := newPrograms(c)
 						if err != nil {
 							t.Fatal(err)
