@@ -168,10 +168,13 @@ func (m *Model) interrupt() {
 // lostRecords are the records that found no room in a ring.
 type lostRecords struct {
 	total  uint64
-	spans  []lostSpan        // the first MaxEntries
-	more   uint64            // records lost in spans beyond
-	perCPU map[uint32]uint64 // time of the last record that a CPU delivered
-	thread bool              // rings are those of threads: when one delivered its last record is not known
+	spans  []lostSpan         // the first MaxEntries
+	more   uint64             // records lost in spans beyond
+	perCPU map[uint32]*uint64 // time of the last record that a CPU delivered
+	recent *uint64            // that of recentCPU; nil before the first
+	thread bool               // rings are those of threads: when one delivered its last record is not known
+
+	recentCPU uint32
 }
 
 type lostSpan struct {
@@ -182,9 +185,22 @@ type lostSpan struct {
 
 // seen notes that a record of a CPU came through.
 func (l *lostRecords) seen(cpu uint32, t uint64) {
-	if l.perCPU[cpu] < t {
+	last := l.last(cpu)
+	*last = max(*last, t)
+}
+
+// last is the time of the last record that a CPU delivered.
+func (l *lostRecords) last(cpu uint32) *uint64 {
+	if l.recent != nil && l.recentCPU == cpu {
+		return l.recent
+	}
+	t := l.perCPU[cpu]
+	if t == nil {
+		t = new(uint64)
 		l.perCPU[cpu] = t
 	}
+	l.recent, l.recentCPU = t, cpu
+	return t
 }
 
 // add takes a lost record: what is lost lies between the record that the CPU delivered before and this one. from is 0 if that is
@@ -192,7 +208,7 @@ func (l *lostRecords) seen(cpu uint32, t uint64) {
 func (l *lostRecords) add(r *wire.Lost) (from uint64) {
 	l.total += r.N
 	if !l.thread {
-		from = l.perCPU[r.CPU]
+		from = *l.last(r.CPU)
 	}
 	l.seen(r.CPU, r.Time)
 	if len(l.spans) >= MaxEntries {

@@ -56,7 +56,7 @@ func New(h *wire.Header, opts Options) (*Model, error) {
 		threads: newThreads(len(h.Session.Watches)),
 		texts:   newTexts(),
 		paused:  map[throttled]int{},
-		lost:    lostRecords{perCPU: map[uint32]uint64{}, thread: h.Session.Scope == "thread"},
+		lost:    lostRecords{perCPU: map[uint32]*uint64{}, thread: h.Session.Scope == "thread"},
 		last:    h.Session.StartNS,
 		parts:   1,
 	}

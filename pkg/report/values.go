@@ -24,6 +24,9 @@ type slotValue struct {
 }
 
 func (v *values) add(slot uint32, value uint64) {
+	if v.more {
+		return // nothing more is told of them, and to look among so many takes its time
+	}
 	key := slotValue{value, slot}
 	if n, ok := v.hits[key]; ok {
 		v.hits[key] = n + 1

@@ -20,7 +20,7 @@ type scanner struct {
 // pos is its length.
 func (s *scanner) advance(b []byte) (bool, error) {
 	for s.pos == 0 || s.depth > 0 {
-		s.skipNumbers(b)
+		s.skipSimple(b)
 		h, ok := parseHead(b[s.pos:])
 		if !ok {
 			return false, nil
@@ -44,9 +44,9 @@ func (s *scanner) advance(b []byte) (bool, error) {
 	return true, nil
 }
 
-// skipNumbers passes values of the simplest kind, which most are, up to the last of their container: advance does the same
-// more slowly, and goes on from there.
-func (s *scanner) skipNumbers(b []byte) {
+// skipSimple passes numbers, nil and short byte strings, which most values are, up to the last of their container: advance does
+// the same more slowly, and goes on from there.
+func (s *scanner) skipSimple(b []byte) {
 	if s.depth == 0 {
 		return
 	}
@@ -55,10 +55,12 @@ func (s *scanner) skipNumbers(b []byte) {
 		size := 1
 		if c := b[pos]; c >= 0xcc && c <= 0xcf {
 			size += 1 << (c - 0xcc)
+		} else if c == 0xc4 && pos+1 < len(b) {
+			size += 1 + int(b[pos+1])
 		} else if c > 0x7f && c != 0xc0 {
 			break
 		}
-		if pos+size > len(b) {
+		if pos+size > min(len(b), MaxRecord) {
 			break
 		}
 		pos += size
