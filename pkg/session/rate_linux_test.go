@@ -2,11 +2,16 @@
 
 package session
 
-import "testing"
+import (
+	"testing"
+	"time"
+
+	"xw/pkg/watch"
+)
 
 // TestRate: what a watch has beyond its share is taken from the shares of the periods that follow, up to a second's.
 func TestRate(t *testing.T) {
-	const watch = 1
+	const second = 1 // the watch that is looked at
 	for _, test := range []struct {
 		name      string
 		perSecond uint64
@@ -24,17 +29,43 @@ func TestRate(t *testing.T) {
 		{"far more than a few", 5, 7000, 1, 5},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r := newRate(test.perSecond, watch+1)
+			r := newRate(test.perSecond, second+1)
 			const before = 12345
-			r.base[watch] = before
+			r.base[second] = before
 			hits, off := before+test.had, 0
-			for !r.begin(watch, hits) {
+			for !r.begin(second, hits) {
 				off++
 			}
-			more := r.share - (hits - r.base[watch])
+			more := r.share - (hits - r.base[second])
 			if off != test.off || more != test.more {
 				t.Errorf("off for %d periods, then %d hits; want %d, %d", off, more, test.off, test.more)
 			}
 		})
+	}
+}
+
+// TestRateLatency drains without a rest after a pause, and no watch for longer than that lasts.
+func TestRateLatency(t *testing.T) {
+	const usual = 10 * time.Millisecond
+	r := newRate(0, 1)
+	r.burst = watch.Now()
+	if d := r.latency(usual); d != usual {
+		t.Errorf("without a limit %v", d)
+	}
+	r = newRate(100, 1)
+	if d := r.latency(usual); d != rateLatency {
+		t.Errorf("long after a pause %v", d)
+	}
+	if d := r.latency(rateLatency / 2); d != rateLatency/2 {
+		t.Errorf("long after a pause %v, asked for less", d)
+	}
+	for until := time.Now().Add(time.Minute); ; { // it may take a while from one line to the next
+		r.burst = watch.Now()
+		if r.latency(usual) == 0 {
+			break
+		}
+		if time.Now().After(until) {
+			t.Fatal("it rests just after a pause")
+		}
 	}
 }

@@ -218,12 +218,10 @@ func (r *run) slots() int {
 // loop drains until there is a reason to stop.
 func (r *run) loop(ctx context.Context) {
 	deadline := time.Now().Add(r.cfg.Duration)
+	r.rate.burst = watch.Now()
 	room := func() bool { return !r.pipe.busy() }
 	for r.reason == "" {
-		wait := r.cfg.Latency
-		if r.rate.share > 0 {
-			wait = min(wait, rateLatency)
-		}
+		wait := r.rate.latency(r.cfg.Latency)
 		if r.cfg.Duration > 0 {
 			wait = max(0, min(wait, time.Until(deadline)))
 		}
