@@ -91,7 +91,7 @@ func (m *Machine) Take(r wire.Record) []wire.Record {
 		m.doubt(wire.Opt{}, r.Time)
 	case *wire.Gap:
 		m.pass(r.Time)
-		m.doubt(r.Watch, r.Time)
+		m.doubt(r.Watch, endOf(r))
 	case *wire.Malformed:
 		m.doubt(wire.Opt{}, m.now)
 	case *wire.Throttle:
@@ -202,13 +202,22 @@ func (m *Machine) refused(r *wire.ControlRecord) {
 	}
 }
 
-// doubt notes that stores to a slot may not have been seen; to all slots if no watch is given.
+// endOf is the last time that something may have happened in a gap. Most are told of at the end, long after that.
+func endOf(g *wire.Gap) uint64 {
+	if g.To.OK {
+		return min(g.To.V, g.Time)
+	}
+	return g.Time
+}
+
+// doubt notes that stores to a slot up to a time may not have been seen; to all slots if no watch is given. A slot that was
+// observed later than that holds what was observed.
 func (m *Machine) doubt(watch wire.Opt, time uint64) {
 	for _, c := range m.chains {
 		c.missed = max(c.missed, time)
 		for j := range c.levels[:len(c.levels)-1] {
 			l := &c.levels[j]
-			if l.slot.known && (!watch.OK || uint64(l.watch) == watch.V) {
+			if l.slot.known && l.slot.held.at <= time && (!watch.OK || uint64(l.watch) == watch.V) {
 				l.slot.question(min(l.slot.held.at, time), time)
 			}
 		}
