@@ -28,16 +28,30 @@ type directMap struct {
 // Bits of a page table entry, Intel SDM volume 3, 5.5.
 const (
 	entryPresent = 1 << 0
+	entryUser    = 1 << 2
 	entryLarge   = 1 << 7
 	entryAddress = 0x000ffffffffff000
 )
 
+// userBits is how many bits a user address may have: the half of the address space whose top bit is not set.
+func (m *directMap) userBits() int32 { return int32(12 + 9*m.levels - 1) }
+
 // read returns instructions that copy n bytes at the user address in register addr to dst bytes from register base. They use
 // R0 to R5 and 16 bytes of stack from scratch-8 on, and jump to failed when the bytes cannot be read.
+//
+// The address may be what the target has stored to a pointer. It must not lead to the kernel's memory, which is in the same page
+// tables, nor from one page on to what only follows it in physical memory: so it is refused unless it is a user address, the user
+// may access each level of its way, and the bytes are in one page.
 func (m *directMap) read(addr asm.Register, pgd uint64, base asm.Register, dst, n, scratch int, failed string) asm.Instructions {
 	entry, user := int16(scratch), int16(scratch-8)
 	ins := asm.Instructions{
 		asm.StoreMem(asm.RFP, user, addr, asm.DWord),
+		asm.Mov.Reg(asm.R2, addr),
+		asm.RSh.Imm(asm.R2, m.userBits()),
+		asm.JNE.Imm(asm.R2, 0, failed),
+		asm.Mov.Reg(asm.R2, addr),
+		asm.And.Imm(asm.R2, pageSize-1),
+		asm.JGT.Imm(asm.R2, int32(pageSize-n), failed),
 		asm.LoadImm(asm.R3, int64(pgd), asm.DWord),
 	}
 	page := failed + " page"
@@ -56,8 +70,8 @@ func (m *directMap) read(addr asm.Register, pgd uint64, base asm.Register, dst, 
 			asm.JNE.Imm(asm.R0, 0, failed),
 			asm.LoadMem(asm.R3, asm.RFP, entry, asm.DWord),
 			asm.Mov.Reg(asm.R4, asm.R3),
-			asm.And.Imm(asm.R4, entryPresent),
-			asm.JEq.Imm(asm.R4, 0, failed),
+			asm.And.Imm(asm.R4, entryPresent|entryUser),
+			asm.JNE.Imm(asm.R4, entryPresent|entryUser, failed),
 			asm.Mov.Reg(asm.R4, asm.R3),
 			asm.LoadImm(asm.R2, entryAddress, asm.DWord),
 			asm.And.Reg(asm.R3, asm.R2))
