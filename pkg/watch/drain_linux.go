@@ -54,6 +54,11 @@ func (s *Set) Fd() int { return s.polls.fd }
 // Drain takes what the rings hold now and hands each record that is the session's to emit, valid during the call
 // only. It goes on while room says so; whole tells that every ring was emptied, and no program was at work in one.
 func (s *Set) Drain(room func() bool, emit func(cpu int, rec []byte)) (whole bool, err error) {
+	stopped, ask := false, room
+	room = func() bool { // there may be room again later, when a ring has been left as it was
+		stopped = stopped || !ask()
+		return !stopped
+	}
 	for len(s.early) > 0 && room() {
 		s.pass(s.early[0].cpu, s.early[0].rec, emit)
 		s.early = s.early[1:]
@@ -69,7 +74,7 @@ func (s *Set) Drain(room func() bool, emit func(cpu int, rec []byte)) (whole boo
 		}
 	})
 	errs = append(errs, err, s.scope.settle())
-	return room() && !busy, errors.Join(errs...)
+	return !stopped && !busy, errors.Join(errs...)
 }
 
 // drainRings yields the records that the rings hold now, while room says so, and frees their place. busy tells that a program

@@ -81,6 +81,7 @@ func newPrograms(c programConfig) (_ *programs, err error) {
 		return nil, err
 	}
 	cpus := uint32(c.cpus[len(c.cpus)-1] + 1)
+	pattern := hitRingSpec(pageSize) // of the rings but for their size; one is made to create the map, and takes its memory
 	maps := []struct {
 		dst  **ebpf.Map
 		spec ebpf.MapSpec
@@ -89,7 +90,7 @@ func newPrograms(c programConfig) (_ *programs, err error) {
 		{&p.gate, ebpf.MapSpec{Name: "xw_gate", Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 1}},
 		{&p.scratch, ebpf.MapSpec{Name: "xw_scratch", Type: ebpf.PerCPUArray, KeySize: 4, ValueSize: uint32(c.chainedSize()), MaxEntries: 1}},
 		{&p.rings, ebpf.MapSpec{Name: "xw_rings", Type: ebpf.ArrayOfMaps, KeySize: 4, ValueSize: 4, MaxEntries: cpus,
-			InnerMap: hitRingSpec(p.config.ringSize)}},
+			InnerMap: pattern}},
 	}
 	for _, m := range maps {
 		if *m.dst, err = ebpf.NewMap(&m.spec); err != nil {

@@ -138,8 +138,14 @@ type records interface {
 
 // drain yields the records that a ring holds now, while room says so, and frees their place.
 func drain(r records, room func() bool, each func(rec []byte)) error {
-	for room() && r.Next() {
+	if !room() {
+		return nil // and not the error of the drain before
+	}
+	for r.Next() {
 		each(r.Record())
+		if !room() {
+			break
+		}
 	}
 	r.Commit()
 	return r.Err()
