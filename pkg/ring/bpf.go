@@ -29,6 +29,8 @@ type BPFCursor struct {
 	data     []byte
 	open     bool   // a drain has begun and is not yet committed
 	busy     bool   // it ended at a record that was being written for long
+	fenced   bool   // the record before pos was discarded
+	extended bool   // the drain goes on behind where it was to end
 	pos      uint64 // of the next record, counted like the positions
 	end      uint64 // producer when the drain began
 	rec      []byte
@@ -62,40 +64,55 @@ func NewBPF(consumer, producer, data []byte) (*BPFCursor, error) {
 func (c *BPFCursor) Next() bool {
 	c.rec = nil
 	if !c.open {
-		c.open, c.busy, c.err = true, false, nil
+		c.open, c.busy, c.fenced, c.extended, c.err = true, false, false, false, nil
 		c.end = atomic.LoadUint64(c.producer)
 	}
-	if held := c.end - c.pos; held > uint64(len(c.data)) {
-		return c.skip(0, fmt.Sprintf("%d bytes in a ring of %d", held, len(c.data)))
-	}
-	for c.pos != c.end {
-		left, start := c.end-c.pos, c.pos&uint64(len(c.data)-1)
-		if left < bpfHeaderSize {
-			return c.skip(0, fmt.Sprintf("%d bytes are less than a header", left))
-		}
-		header := c.header(start)
-		if header&bpfBusy != 0 {
-			c.busy = true
+	for c.rec == nil {
+		if c.pos == c.end && !c.extend() || !c.pass() {
 			return false
 		}
-		n := uint64(header &^ bpfDiscarded)
-		whole := bpfHeaderSize + (n+recordAlign-1)&^(recordAlign-1)
-		if whole > left {
-			return c.skip(n, fmt.Sprintf("record of %d bytes with %d left", whole, left))
-		}
-		rec := c.span(c.pos+bpfHeaderSize, n)
-		if header&bpfDiscarded == 0 {
-			if n < perfabi.HeaderSize || uint64(perfabi.PeekSize(rec)) != n {
-				return c.skip(n, fmt.Sprintf("no perf record in %d bytes", n))
-			}
-			c.rec = rec
-		}
-		c.pos += whole
-		if c.rec != nil {
-			return true
-		}
 	}
-	return false
+	return true
+}
+
+// extend goes on, once, behind a discarded record that the drain has ended with. Such a one stands for a record that a program
+// puts behind it before it discards it: that may be as old as the drain, and is there now.
+func (c *BPFCursor) extend() bool {
+	if !c.fenced || c.extended {
+		return false
+	}
+	c.extended, c.end = true, atomic.LoadUint64(c.producer)
+	return c.pos != c.end
+}
+
+// pass moves behind the record at pos; rec is that, unless it was discarded.
+func (c *BPFCursor) pass() bool {
+	left, start := c.end-c.pos, c.pos&uint64(len(c.data)-1)
+	switch {
+	case left > uint64(len(c.data)):
+		return c.skip(0, fmt.Sprintf("%d bytes in a ring of %d", left, len(c.data)))
+	case left < bpfHeaderSize:
+		return c.skip(0, fmt.Sprintf("%d bytes are less than a header", left))
+	}
+	header := c.header(start)
+	if header&bpfBusy != 0 {
+		c.busy = !c.extended // what comes after an extension is younger than the drain
+		return false
+	}
+	n := uint64(header &^ bpfDiscarded)
+	whole := bpfHeaderSize + (n+recordAlign-1)&^(recordAlign-1)
+	if whole > left {
+		return c.skip(n, fmt.Sprintf("record of %d bytes with %d left", whole, left))
+	}
+	if c.fenced = header&bpfDiscarded != 0; !c.fenced {
+		rec := c.span(c.pos+bpfHeaderSize, n)
+		if n < perfabi.HeaderSize || uint64(perfabi.PeekSize(rec)) != n {
+			return c.skip(n, fmt.Sprintf("no perf record in %d bytes", n))
+		}
+		c.rec = rec
+	}
+	c.pos += whole
+	return true
 }
 
 // header is that of the record at start, waited for as long as a program may need to submit it.

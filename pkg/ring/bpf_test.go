@@ -172,6 +172,34 @@ func TestBPFSkipsDiscarded(t *testing.T) {
 	}
 }
 
+// TestBPFGoesOnBehindFence has a program put its record behind one that it discards when that is done: it is the drain's if the
+// program was at work when the drain began. What the next one does is not.
+func TestBPFGoesOnBehindFence(t *testing.T) {
+	for _, waits := range []bool{false, true} {
+		f := newFakeBPF(256, 0)
+		c := f.cursor(t)
+		first, behind := record(1, 24, 24), record(2, 24, 24)
+		f.write(first, 0)
+		fence, _ := f.write(make([]byte, 8), bpfBusy)
+		if !c.Next() || !bytes.Equal(c.Record(), first) {
+			t.Fatalf("got %x, want %x", c.Record(), first)
+		}
+		if waits && (c.Next() || !c.Busy()) {
+			t.Fatalf("no wait for the program: record %x", c.Record())
+		}
+		f.write(behind, 0)
+		f.setHeader(fence, 8|bpfDiscarded)
+		next, _ := f.write(make([]byte, 8), bpfBusy)
+		if got := drainBPF(c); len(got) != 1 || !bytes.Equal(got[0], behind) || c.Err() != nil {
+			t.Errorf("waits %v: got %x, error %v, want %x", waits, got, c.Err(), behind)
+		}
+		c.Commit()
+		if f.position() != next || c.Busy() {
+			t.Errorf("waits %v: position %d, want %d; busy %v", waits, f.position(), next, c.Busy())
+		}
+	}
+}
+
 func TestBPFCorrupt(t *testing.T) {
 	for name, tt := range map[string]struct {
 		spoil func(f *fakeBPF)

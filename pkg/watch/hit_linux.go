@@ -102,6 +102,7 @@ const (
 	ringForceWakeup = 2 // BPF_RB_FORCE_WAKEUP
 	ringProducer    = 3 // BPF_RB_PROD_POS
 	ringHeader      = 8 // bytes before each record
+	fenceSize       = 8 // the least that is aligned; see takeRoom
 )
 
 // Places on the program's stack.
@@ -110,7 +111,7 @@ const (
 	stackWalk    = -16 // and the word below: of the walk of page tables
 	stackFlags   = -32 // of the payload
 	stackTask    = -40 // process and thread
-	stackTime    = -48
+	stackFence   = -48
 	stackRing    = -56 // the CPU's
 	stackSyscall = -64 // the code of a system call
 	stackUpid    = -80 // upidSize
@@ -226,10 +227,8 @@ func (h *hitProgram) filter() {
 	h.count(tallyHits)
 }
 
-// identify keeps the time, and the ids of process and thread in the pid namespace of xw-open.
+// identify keeps the ids of process and thread in the pid namespace of xw-open.
 func (h *hitProgram) identify() {
-	h.add(asm.FnKtimeGetNs.Call(),
-		asm.StoreMem(asm.RFP, stackTime, asm.R0, asm.DWord))
 	if h.config.namespace.level == 0 {
 		h.add(asm.FnGetCurrentPidTgid.Call(),
 			asm.StoreMem(asm.RFP, stackTask+4, asm.R0, asm.Word),
@@ -271,20 +270,21 @@ func (h *hitProgram) tellLost() {
 		asm.LoadMem(asm.R1, asm.R7, countersUntold, asm.DWord),
 		asm.JEq.Imm(asm.R1, 0, "all told"))
 	h.reserve(lostSize)
-	h.add(asm.StoreImm(asm.R0, recType, perfabi.RecordLost, asm.Word),
-		asm.StoreImm(asm.R0, recMisc, lostSize<<16, asm.Word),
+	h.add(asm.Mov.Reg(asm.R9, asm.R0),
+		asm.FnKtimeGetNs.Call(),
+		asm.StoreMem(asm.R9, lostTime, asm.R0, asm.DWord),
+		asm.StoreImm(asm.R9, recType, perfabi.RecordLost, asm.Word),
+		asm.StoreImm(asm.R9, recMisc, lostSize<<16, asm.Word),
 		asm.LoadImm(asm.R1, -hitID, asm.DWord),
-		asm.StoreMem(asm.R0, lostID, asm.R1, asm.DWord),
-		asm.StoreMem(asm.R0, lostIdentifier, asm.R1, asm.DWord),
+		asm.StoreMem(asm.R9, lostID, asm.R1, asm.DWord),
+		asm.StoreMem(asm.R9, lostIdentifier, asm.R1, asm.DWord),
 		asm.LoadMem(asm.R1, asm.R7, countersUntold, asm.DWord),
-		asm.StoreMem(asm.R0, lostN, asm.R1, asm.DWord),
+		asm.StoreMem(asm.R9, lostN, asm.R1, asm.DWord),
 		asm.LoadMem(asm.R1, asm.RFP, stackTask, asm.DWord),
-		asm.StoreMem(asm.R0, lostTask, asm.R1, asm.DWord),
-		asm.LoadMem(asm.R1, asm.RFP, stackTime, asm.DWord),
-		asm.StoreMem(asm.R0, lostTime, asm.R1, asm.DWord),
+		asm.StoreMem(asm.R9, lostTask, asm.R1, asm.DWord),
 		asm.Mov.Imm(asm.R1, 0),
 		asm.StoreMem(asm.R7, countersUntold, asm.R1, asm.DWord),
-		asm.Mov.Reg(asm.R1, asm.R0),
+		asm.Mov.Reg(asm.R1, asm.R9),
 		asm.Mov.Imm(asm.R2, ringNoWakeup),
 		asm.FnRingbufSubmit.Call())
 	h.label("all told")
@@ -299,15 +299,30 @@ func (h *hitProgram) reserve(size int) {
 		asm.JEq.Imm(asm.R0, 0, "failed"))
 }
 
-// takeRoom finds the place where the record is gathered.
+// takeRoom finds the place where the record is gathered. From the moment that its time is read until it is submitted the ring
+// holds something unsubmitted before it, so that a reader who drains the ring meanwhile sees that it is not empty. For a record
+// with a chain, whose own room is taken at the end, that is a record of no use, which is discarded then.
 func (h *hitProgram) takeRoom() {
 	if h.config.chain > 0 {
-		h.add(asm.StoreImm(asm.RFP, stackKey, 0, asm.Word))
-		h.lookup(h.scratch.FD(), "failed")
+		h.reserve(fenceSize)
+		h.add(asm.StoreMem(asm.RFP, stackFence, asm.R0, asm.DWord),
+			asm.StoreImm(asm.RFP, stackKey, 0, asm.Word))
+		h.lookup(h.scratch.FD(), "unfenced")
 	} else {
 		h.reserve(recRaw + h.rawSize())
 	}
-	h.add(asm.Mov.Reg(asm.R9, asm.R0))
+	h.add(asm.Mov.Reg(asm.R9, asm.R0),
+		asm.FnKtimeGetNs.Call(),
+		asm.StoreMem(asm.R9, recTime, asm.R0, asm.DWord))
+}
+
+// unfence discards the record of no use; R8 is not 0 where the hit found no room.
+func (h *hitProgram) unfence() {
+	h.add(asm.Mov.Imm(asm.R8, 1).WithSymbol("unfenced"),
+		asm.LoadMem(asm.R1, asm.RFP, stackFence, asm.DWord).WithSymbol("unfence"),
+		asm.Mov.Imm(asm.R2, ringNoWakeup),
+		asm.FnRingbufDiscard.Call(),
+		asm.JNE.Imm(asm.R8, 0, "failed"))
 }
 
 // head writes what stands before the payload, and those of its fields that may stay as they are. What is not read goes out
@@ -321,8 +336,6 @@ func (h *hitProgram) head() {
 		asm.StoreMem(asm.R9, recIP, asm.R1, asm.DWord),
 		asm.LoadMem(asm.R1, asm.RFP, stackTask, asm.DWord),
 		asm.StoreMem(asm.R9, recTask, asm.R1, asm.DWord),
-		asm.LoadMem(asm.R1, asm.RFP, stackTime, asm.DWord),
-		asm.StoreMem(asm.R9, recTime, asm.R1, asm.DWord),
 		asm.StoreImm(asm.R9, int16(h.raw()), int64(h.rawSize()-4), asm.Word),
 		asm.StoreImm(asm.R9, int16(h.raw()+h.rawSize()-recPadding), 0, asm.Word),
 		asm.StoreImm(asm.R9, h.field(perfabi.HitSlotOff), int64(h.index), asm.Word),
@@ -564,14 +577,16 @@ func (h *hitProgram) putChained() {
 			asm.And.Imm(asm.R0, h.watermark()-1),
 			asm.Add.Reg(asm.R0, asm.R8),
 			asm.Mov.Imm(asm.R4, ringForceWakeup),
-			asm.JGE.Imm(asm.R0, h.watermark()-ringHeader-lostSize-ringHeader, "put"),
+			asm.JGE.Imm(asm.R0, h.watermark()-ringHeader-lostSize-ringHeader-fenceSize-ringHeader, "put"),
 			asm.Mov.Imm(asm.R4, ringNoWakeup))
 	}
 	h.add(asm.LoadMem(asm.R1, asm.RFP, stackRing, asm.DWord).WithSymbol("put"),
 		asm.Mov.Reg(asm.R2, asm.R9),
 		asm.Mov.Reg(asm.R3, asm.R8),
 		asm.FnRingbufOutput.Call(),
-		asm.JNE.Imm(asm.R0, 0, "failed"))
+		asm.Mov.Reg(asm.R8, asm.R0),
+		asm.Ja.Label("unfence"))
+	h.unfence()
 	h.count(tallyEmitted)
 	h.add(asm.Ja.Label("out"))
 }
