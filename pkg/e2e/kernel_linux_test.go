@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"xw/pkg/hwtest"
@@ -111,5 +112,47 @@ func TestChangedFromOutside(t *testing.T) {
 	seen.wantHits(0, 3)
 	if changed := seen.Watches[0].ChangedWithoutHit; changed == nil || !*changed || seen.gapsOf("changed_without_hit") != 1 {
 		t.Errorf("changed_without_hit %v, gaps %v", changed, seen.Gaps)
+	}
+}
+
+// oldTime has the kernel store the time by the 32-bit system call of a 64-bit program.
+const oldTime = `
+#include <stdio.h>
+
+volatile unsigned long counter;
+int main(void)
+{
+	printf("ready counter=%p\n", (void *)&counter); fflush(stdout);
+	char line[64];
+	while (fgets(line, sizeof line, stdin)) {
+		long result;
+		__asm__ volatile ("int $0x80" : "=a"(result) : "a"(13), "b"(&counter) : "memory", "r8", "r9", "r10", "r11");
+		printf("done result=%d counter=%lu\n", result > 0, counter); fflush(stdout);
+	}
+}
+`
+
+// TestSyscallOfOtherWidth makes 32-bit system calls in a 64-bit program: their numbers are those of other calls there, and are not
+// told. The place of the call is.
+func TestSyscallOfOtherWidth(t *testing.T) {
+	hwtest.Require(t)
+	hwtest.RequireRoot(t)
+	target := hwtest.Start(t, hwtest.BuildC(t, oldTime, "-no-pie"))
+	s := attach(t, target.PID, "--watch", "counter", "--kernel", "on", "--values", "bpf")
+	target.Send("")
+	if line := target.Line(); !strings.HasPrefix(line, "done result=1 ") {
+		t.Skipf("this kernel has no 32-bit system calls: %s", line)
+	}
+	seen := s.stop()
+	seen.wantComplete()
+	n := 0
+	seen.samples(func(h *wire.Sample) {
+		n++
+		if h.Origin != 1 || h.Syscall.OK || !h.UserIP.OK {
+			t.Errorf("origin %d, system call %+v, call site %+v", h.Origin, h.Syscall, h.UserIP)
+		}
+	})
+	if n == 0 {
+		t.Error("no hit")
 	}
 }

@@ -114,7 +114,7 @@ func (s *Set) loadPrograms() error {
 		return err
 	}
 	c := programConfig{
-		memory: mem, namespace: ns, offsets: offsets, regs: s.cfg.Regs,
+		memory: mem, bits: s.target.Bits(), namespace: ns, offsets: offsets, regs: s.cfg.Regs,
 		cpus: s.cpus, ringSize: s.ringSize(),
 	}
 	if s.cfg.Callchain {

@@ -400,7 +400,8 @@ func (h *hitProgram) place() {
 		asm.JNE.Imm(asm.R1, 0, "user"))
 
 	// orig_ax is a system call's number only when the process came in by an instruction that makes one, which the bytes
-	// before its ip tell.
+	// before its ip tell. In a 64-bit process the other ones give numbers of the 32-bit calls (arch/x86/entry/entry_64_compat.S),
+	// as which they would be told wrongly.
 	h.add(asm.StoreImm(asm.R9, recMisc, perfabi.MiscKernel, asm.Half))
 	h.flag(perfabi.HitKernel)
 	h.add(asm.Mov.Reg(asm.R1, asm.R8),
@@ -417,10 +418,12 @@ func (h *hitProgram) place() {
 	h.add(asm.Mov.Imm(asm.R2, 2),
 		asm.FnProbeReadUser.Call(),
 		asm.LoadMem(asm.R1, asm.RFP, stackSyscall, asm.Half),
-		asm.JEq.Imm(asm.R1, 0x050f, "syscall"), // syscall
-		asm.JEq.Imm(asm.R1, 0x80cd, "syscall"), // int $0x80
-		asm.JEq.Imm(asm.R1, 0x340f, "syscall"), // sysenter
-		asm.Ja.Label("no code"))
+		asm.JEq.Imm(asm.R1, 0x050f, "syscall")) // syscall
+	if h.config.bits == 32 {
+		h.add(asm.JEq.Imm(asm.R1, 0x80cd, "syscall"), // int $0x80
+			asm.JEq.Imm(asm.R1, 0x340f, "syscall")) // sysenter
+	}
+	h.add(asm.Ja.Label("no code"))
 	h.label("syscall")
 	h.flag(perfabi.HitInSyscall)
 	h.add(asm.Ja.Label("no code"))

@@ -59,6 +59,7 @@ type programs struct {
 // programConfig is what the programs of a session have in common.
 type programConfig struct {
 	memory    memory     // the target's; compared in the program and never emitted
+	bits      int        // of the target's program: 64 or 32
 	namespace namespace  // of the ids in samples
 	offsets   offsets    // in the kernel's structures
 	readsHit  bool       // some slot is an rw watchpoint

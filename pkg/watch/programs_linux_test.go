@@ -35,7 +35,7 @@ func TestPrograms(t *testing.T) {
 					continue
 				}
 				c := programConfig{
-					memory: memory{mm: 1 << 63, pgd: 1 << 62}, namespace: namespace{addr: 1 << 61, level: level}, offsets: offsets,
+					memory: memory{mm: 1 << 63, pgd: 1 << 62}, bits: 32 << (i & 1), namespace: namespace{addr: 1 << 61, level: level}, offsets: offsets,
 					readsHit: readsHit, regs: regs, chain: chain, directMap: m, cpus: []int{0}, ringSize: pageSize,
 				}
 				for _, s := range slots {
