@@ -5,6 +5,7 @@ package e2e
 import (
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -105,4 +106,82 @@ int main(int argc, char **argv)
 			}
 		})
 	}
+}
+
+// beside has code written at run time store to v, and a word behind it in the same page read as often as it is told.
+const beside = `
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+volatile unsigned long v;
+int main(void)
+{
+	unsigned char *page = mmap(0, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned char code[] = { 0x48, 0xff, 0x07, 0xc3 }; /* incq (%rdi); ret */
+	memcpy(page + 256, code, sizeof code);
+	volatile unsigned long *near = (void *)(page + 264), *far = (void *)(page + 2048);
+	printf("ready v=%p near=%p far=%p\n", (void *)&v, (void *)near, (void *)far); fflush(stdout);
+	char line[64];
+	while (fgets(line, sizeof line, stdin)) {
+		int stores, reads;
+		sscanf(line, "%d %d", &stores, &reads);
+		for (int i = 0; i < stores; i++) ((void (*)(volatile unsigned long *))(page + 256))(&v);
+		for (int i = 0; i < reads; i++) { (void)*near; (void)*far; }
+		printf("done\n"); fflush(stdout);
+	}
+}
+`
+
+// TestDataBesideCode watches a word beside the code that stores to another one: that the code is looked at is no hit of the word's.
+func TestDataBesideCode(t *testing.T) {
+	eachMode(t, func(t *testing.T, m mode) {
+		const stores, reads = 1000, 7
+		target := hwtest.Start(t, hwtest.BuildC(t, beside))
+		watch := func(name, access string) string { return fmt.Sprintf("%s=%#x:8:%s", name, target.Uint(name), access) }
+		s := attach(t, target.PID, append(m.args, "--watch", watch("v", "w"), "--watch", watch("near", "rw"), "--watch", watch("far", "rw"))...)
+		target.Send(fmt.Sprintf("%d %d", stores, reads))
+		target.Line()
+		seen := s.stop()
+		seen.wantHits(0, stores)
+		seen.wantHits(1, reads)
+		seen.wantHits(2, reads)
+		seen.wantComplete()
+	})
+}
+
+// TestLibraryWatchedLater starts a program with a watch of its own, and one of a library's that makes hits of reads and can only be
+// opened when the library is there: both have their values, and none has hits of xw's own reading.
+func TestLibraryWatchedLater(t *testing.T) {
+	eachMode(t, func(t *testing.T, m mode) {
+		const times = 50
+		library := hwtest.Compile(t, "cc", "lib.c", "volatile long state = 3; long look(void) { return state; }", "-O1", "-shared", "-fPIC")
+		program := hwtest.BuildC(t, fmt.Sprintf(`
+volatile long counter;
+extern long look(void);
+int main(void)
+{
+	for (int i = 0; i < %d; i++)
+		counter += look();
+}
+`, times), library, "-Wl,-rpath,"+filepath.Dir(library))
+		args := append(slices.Clone(m.args), "--watch", "counter", "--watch", filepath.Base(library)+"!state:8:rw", "--", program)
+		seen := attachBy(t, exec.Command("xw-open", args...)).wait()
+		seen.wantComplete()
+		seen.wantHits(0, times)
+		if hits := seen.Watches[1].Hits; hits < times {
+			t.Errorf("%d hits of the library's variable, at least %d are its reads", hits, times)
+		}
+		if !m.bpf() {
+			return
+		}
+		if values := seen.values(0); values[times-1] != 3*times {
+			t.Errorf("the last value is %d, want %d", values[times-1], 3*times)
+		}
+		for _, v := range seen.values(1) {
+			if v != 3 {
+				t.Fatalf("value %d of the library's variable, want 3", v)
+			}
+		}
+	})
 }

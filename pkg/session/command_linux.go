@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -96,6 +97,7 @@ func (r *run) attachHeld(ctx context.Context, specs []target.Spec) (again bool, 
 	if err != nil {
 		return false, err
 	}
+	r.laterReads = slices.ContainsFunc(late, func(s target.Spec) bool { return s.Access == target.Read || s.Access == target.ReadWrite })
 	if len(early) > 0 {
 		if err := r.open(early, atExec); err != nil {
 			return false, err

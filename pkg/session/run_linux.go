@@ -26,9 +26,12 @@ type run struct {
 	watches []wire.Watch
 	notes   []string
 	set     *watch.Set
-	waiter  *watch.Waiter
-	pipe    *pipe
-	out     *stream
+
+	laterReads bool // a watch that is opened later than others makes hits of reads
+
+	waiter *watch.Waiter
+	pipe   *pipe
+	out    *stream
 
 	start    uint64 // when everything was armed
 	reason   string // why the session stops; "" while it goes on
@@ -127,7 +130,7 @@ func (r *run) take(plan *target.Plan) {
 func (r *run) openConfig() watch.Config {
 	return watch.Config{
 		Slots: slots(r.watches, 0), Scope: r.cfg.Scope, Values: r.cfg.Values, Kernel: r.cfg.Kernel, Regs: r.cfg.Regs,
-		Chains: slices.ContainsFunc(r.watches, func(w wire.Watch) bool { return w.Chain.OK }), Callchain: r.cfg.Callchain, RingSize: r.cfg.RingSize, MaxSamplers: r.cfg.MaxSamplers,
+		Chains: slices.ContainsFunc(r.watches, func(w wire.Watch) bool { return w.Chain.OK }), LaterReads: r.laterReads, Callchain: r.cfg.Callchain, RingSize: r.cfg.RingSize, MaxSamplers: r.cfg.MaxSamplers,
 	}
 }
 

@@ -120,7 +120,7 @@ func (s *Set) loadPrograms() error {
 	if s.cfg.Callchain {
 		c.chain = maxChain()
 	}
-	c.readsHit = slices.ContainsFunc(s.cfg.Slots, func(slot Slot) bool { return slot.Access != "w" && slot.Access != "x" })
+	c.readsHit = s.cfg.LaterReads || slices.ContainsFunc(s.cfg.Slots, Slot.reads)
 	if c.readsHit {
 		if c.directMap, err = findDirectMap(offsets); err != nil {
 			s.info.Notes = append(s.info.Notes, fmt.Sprintf("values of rw watches are not read at the hit: %v", err))

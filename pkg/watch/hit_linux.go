@@ -376,7 +376,7 @@ func (h *hitProgram) copyBytes(s Slot, offset int, flag int32, done string) {
 	case h.config.directMap != nil:
 		h.add(h.config.directMap.read(asm.R1, h.config.memory.pgd, asm.R9, int(at), int(n), stackWalk, done)...)
 		h.flag(flag)
-	case s.Access == "w" && !h.config.readsHit:
+	case !h.config.readsHit:
 		h.add(asm.Mov.Reg(asm.R3, asm.R1),
 			asm.Mov.Reg(asm.R1, asm.R9),
 			asm.Add.Imm(asm.R1, int32(at)),
@@ -412,6 +412,7 @@ func (h *hitProgram) place() {
 		asm.StoreMem(asm.R9, h.field(perfabi.HitUserIPOff), asm.R3, asm.DWord),
 		asm.StoreMem(asm.R9, h.field(perfabi.HitSyscallOff), asm.R2, asm.DWord))
 	h.flag(perfabi.HitUserContext)
+	h.leaveWatched("no code")
 	h.add(asm.Sub.Imm(asm.R3, 2),
 		asm.StoreImm(asm.RFP, stackSyscall, 0, asm.Word))
 	h.stack(asm.R1, stackSyscall)
@@ -434,13 +435,7 @@ func (h *hitProgram) code() {
 	const size = perfabi.HitCodeSize
 	at := int32(h.field(perfabi.HitCodeOff))
 	h.add(asm.LoadMem(asm.R3, asm.R6, ctxIP, asm.DWord).WithSymbol("user"))
-	if h.slot.Access != "w" && h.slot.Access != "x" {
-		// Reading code that is itself watched would be a hit of its own: leave it out when ip is that near.
-		h.add(asm.LoadMem(asm.R1, asm.R6, ctxAddr, asm.DWord),
-			asm.Sub.Reg(asm.R1, asm.R3),
-			asm.Add.Imm(asm.R1, perfabi.HitCodeBack+8),
-			asm.JLE.Imm(asm.R1, size+8, "no code"))
-	}
+	h.leaveWatched("no code")
 	h.add(asm.Sub.Imm(asm.R3, perfabi.HitCodeBack),
 		asm.Mov.Reg(asm.R1, asm.R9),
 		asm.Add.Imm(asm.R1, at),
@@ -453,6 +448,21 @@ func (h *hitProgram) code() {
 	h.add(asm.Mov.Imm(asm.R2, 0).WithSymbol("no code"))
 	for off := 0; off < size; off += 8 {
 		h.add(asm.StoreMem(asm.R9, int16(at)+int16(off), asm.R2, asm.DWord))
+	}
+}
+
+// leaveWatched leaves out the code around the ip in R3, and goes on at left, where some of it is watched for reads: to read it would
+// be a hit, which is nobody's.
+func (h *hitProgram) leaveWatched(left string) {
+	if !h.config.readsHit {
+		return
+	}
+	h.add(asm.LoadMapValue(asm.R2, h.aims.FD(), 0))
+	for i := range int16(aimsLen) {
+		h.add(asm.LoadMem(asm.R1, asm.R2, 8*i, asm.DWord),
+			asm.Sub.Reg(asm.R1, asm.R3),
+			asm.Add.Imm(asm.R1, perfabi.HitCodeBack+8),
+			asm.JLE.Imm(asm.R1, perfabi.HitCodeSize+8, left))
 	}
 }
 

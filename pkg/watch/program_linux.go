@@ -25,6 +25,11 @@ type tally struct {
 	Early   uint64 // runs for the target before it was opened
 }
 
+// aims are the addresses at which reading is a hit: two of each slot, since one that is being moved may be at either; 0 for none.
+type aims [aimsLen]uint64
+
+const aimsLen = 2 * MaxSlots
+
 // counters are what all programs have counted on one CPU.
 type counters struct {
 	Slots  [MaxSlots]tally
@@ -51,6 +56,7 @@ type programs struct {
 	slots   []*ebpf.Program
 	tallies *ebpf.Map // per-CPU array of one counters
 	gate    *ebpf.Map // array of one u32
+	aims    *ebpf.Map // array of one aims
 	scratch *ebpf.Map // per-CPU array of one record with a call chain
 	rings   *ebpf.Map // CPU to its ring
 	hits    []*hitRing
@@ -89,6 +95,7 @@ func newPrograms(c programConfig) (_ *programs, err error) {
 	}{
 		{&p.tallies, ebpf.MapSpec{Name: "xw_tallies", Type: ebpf.PerCPUArray, KeySize: 4, ValueSize: countersSize, MaxEntries: 1}},
 		{&p.gate, ebpf.MapSpec{Name: "xw_gate", Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 1}},
+		{&p.aims, ebpf.MapSpec{Name: "xw_aims", Type: ebpf.Array, KeySize: 4, ValueSize: 8 * aimsLen, MaxEntries: 1}},
 		{&p.scratch, ebpf.MapSpec{Name: "xw_scratch", Type: ebpf.PerCPUArray, KeySize: 4, ValueSize: uint32(c.chainedSize()), MaxEntries: 1}},
 		{&p.rings, ebpf.MapSpec{Name: "xw_rings", Type: ebpf.ArrayOfMaps, KeySize: 4, ValueSize: 4, MaxEntries: cpus,
 			InnerMap: pattern}},
@@ -116,13 +123,29 @@ func (p *programs) load(s Slot) error {
 		return fmt.Errorf("load BPF program of slot %d: %w", i, err)
 	}
 	p.slots = append(p.slots, prog)
-	return nil
+	if !s.reads() {
+		return nil
+	}
+	return p.aim(i, s.Addr, s.Addr)
 }
 
 // setGate opens or closes the session for all programs at once.
 func (p *programs) setGate(state uint32) error {
 	if err := p.gate.Put(uint32(0), state); err != nil {
 		return fmt.Errorf("set the gate of the BPF programs: %w", err)
+	}
+	return nil
+}
+
+// aim tells the programs where a slot is, or between which two addresses it is being moved.
+func (p *programs) aim(slot int, from, to uint64) error {
+	var a aims
+	if err := p.aims.Lookup(uint32(0), &a); err != nil {
+		return fmt.Errorf("read where the BPF programs know slots to be: %w", err)
+	}
+	a[2*slot], a[2*slot+1] = from, to
+	if err := p.aims.Put(uint32(0), a); err != nil {
+		return fmt.Errorf("tell the BPF programs where slot %d is: %w", slot, err)
 	}
 	return nil
 }
@@ -154,7 +177,7 @@ func (p *programs) close() {
 	for _, r := range p.hits {
 		r.close()
 	}
-	for _, m := range []*ebpf.Map{p.tallies, p.gate, p.scratch, p.rings} {
+	for _, m := range []*ebpf.Map{p.tallies, p.gate, p.aims, p.scratch, p.rings} {
 		if m != nil {
 			m.Close()
 		}

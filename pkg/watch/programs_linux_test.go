@@ -10,6 +10,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"xw/pkg/hwtest"
+	"xw/pkg/proc"
 )
 
 // TestPrograms has the kernel's verifier look at each program that can be: a register too many in one of them, or a read that
@@ -62,4 +63,51 @@ func TestPrograms(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestAims has the programs know where slots are whose reading is a hit, before and after one is moved, and of no others.
+func TestAims(t *testing.T) {
+	hwtest.Require(t)
+	hwtest.RequireRoot(t)
+	target := hwtest.Start(t, hwtest.BuildC(t, "#include <stdio.h>\nlong words[4]; int main(void) { printf(\"ready words=%p\\n\", (void *)words); fflush(stdout); return getchar(); }"))
+	p, err := proc.Open(target.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	at := target.Uint("words")
+	s, err := Open(p, Config{Scope: "cpu", Values: "bpf", Kernel: "auto", Slots: []Slot{
+		{Addr: at, Len: 8, Access: "w"}, {Watch: 1, Addr: at + 8, Len: 8, Access: "rw"}, {Watch: 2, Len: 8, Access: "rw"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	want := func(when string, want aims) {
+		t.Helper()
+		var got aims
+		if err := s.progs.aims.Lookup(uint32(0), &got); err != nil {
+			t.Fatal(err)
+		}
+		if got != want {
+			t.Errorf("%s: %#x, want %#x", when, got, want)
+		}
+	}
+	want("at first", aims{2: at + 8, 3: at + 8})
+	move := func(slot int, to uint64) error {
+		_, _, err := s.Move(slot, to)
+		return err
+	}
+	if err := errors.Join(move(2, at+16), move(0, at+24)); err != nil {
+		t.Fatal(err)
+	}
+	want("moved", aims{2: at + 8, 3: at + 8, 4: at + 16, 5: at + 16})
+	if move(2, at+17) == nil {
+		t.Error("moved to an address that is not aligned")
+	}
+	want("refused", aims{2: at + 8, 3: at + 8, 4: at + 16, 5: at + 16})
+	if err := move(2, 0); err != nil {
+		t.Fatal(err)
+	}
+	want("unbound", aims{2: at + 8, 3: at + 8})
 }

@@ -299,12 +299,23 @@ func (s *Set) describe(ids []uint64) []Source {
 // Move aims a slot at another address, or at none for 0, and returns the times before the first and after the last
 // ioctl. On an error the old watch stays.
 func (s *Set) Move(slot int, addr uint64) (start, end uint64, err error) {
+	old := s.cfg.Slots[slot].Addr
+	known := s.progs != nil && s.cfg.Slots[slot].reads()
 	start = Now()
-	err = s.scope.move(slot, addr)
-	if err == nil {
+	if known {
+		if err = s.progs.aim(slot, old, addr); err != nil {
+			return start, Now(), err
+		}
+	}
+	if err = s.scope.move(slot, addr); err == nil {
 		s.cfg.Slots[slot].Addr = addr
 	}
-	return start, Now(), err
+	end = Now()
+	if known {
+		// Where that fails both addresses stay, so that more code than need be is left out.
+		_ = s.progs.aim(slot, s.cfg.Slots[slot].Addr, s.cfg.Slots[slot].Addr)
+	}
+	return start, end, err
 }
 
 // Pause switches one slot's watchpoints off for a while; Resume ends that. Threads born at that moment are looked after

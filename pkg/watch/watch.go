@@ -16,6 +16,9 @@ type Slot struct {
 	Child  *Child // for the slot of a pointer to a leaf
 }
 
+// reads reports whether reading the slot's bytes is a hit.
+func (s Slot) reads() bool { return s.Access != "w" && s.Access != "x" }
+
 // Child is what a hit of a pointer's slot also reads: the bytes where the pointer leads.
 type Child struct {
 	Offset int64 // added to the pointer
@@ -32,6 +35,7 @@ type Config struct {
 	Regs        bool
 	Callchain   bool
 	Chains      bool // some slots move: scope cpu is worth what it costs others
+	LaterReads  bool // reading the bytes of some slot that Add is going to bring is a hit
 	RingSize    int  // data bytes of each ring, a power of two of pages; 0 chooses
 	MaxSamplers int  // most watchpoints (slots x threads) to open; 0 chooses
 }
