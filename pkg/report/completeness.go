@@ -47,7 +47,7 @@ func (m *Model) countGaps(w *watch) []Gap {
 	}
 	if have, want := w.hits+c.AfterStop+c.Lost, c.Counted; have != want {
 		gaps = append(gaps, Gap{Kind: gapCountMismatch, Count: num(distance(have, want)), Watch: num(w.id),
-			Detail: Text(mismatch(w))})
+			Detail: Text(mismatch(w, m.session.Callchain))})
 	}
 	return gaps
 }
@@ -60,12 +60,15 @@ func uncounted(w *watch) Gap {
 func distance(a, b uint64) uint64 { return max(a, b) - min(a, b) }
 
 // mismatch says in words how hits and counts disagree, and where the difference arose if the other counters tell.
-func mismatch(w *watch) string {
+func mismatch(w *watch, callchain bool) string {
 	c := &w.counts
 	s := fmt.Sprintf("the kernel counted %d, and %d hits + %d after the stop + %d lost are %d",
 		c.Counted, w.hits, c.AfterStop, c.Lost, w.hits+c.AfterStop+c.Lost)
 	if c.Missed > 0 {
 		s += fmt.Sprintf("; the BPF program was not run for %d", c.Missed)
+		if callchain && w.Access != "w" && w.Access != "x" {
+			s += ", which may be the kernel's own reads of the callers' frames for the call chains (try it without --callchain)"
+		}
 	}
 	if c.Emitted > w.hits+c.AfterStop {
 		s += fmt.Sprintf("; %d went into the rings, and %d of them are not in this stream", c.Emitted, c.Emitted-w.hits)

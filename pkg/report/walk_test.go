@@ -1,6 +1,7 @@
 package report
 
 import (
+	"strings"
 	"testing"
 
 	"xw/pkg/wire"
@@ -30,7 +31,7 @@ func TestOwnReads(t *testing.T) {
 		{"nothing counted beyond", "rw", 0x1000, []uint64{0x400}, 0, 0, 2, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			m := newModel(t, func(s *wire.Session) { s.Watches[0].Access = test.access })
+			m := newModel(t, func(s *wire.Session) { s.Watches[0].Access, s.Callchain = test.access, test.chain != nil })
 			for i := range uint64(2) {
 				s := hit(10*(i+1), 7, 0x400, i)
 				s.Callchain, s.Regs = test.chain, registers(i, 0, 0, 0)
@@ -41,6 +42,12 @@ func TestOwnReads(t *testing.T) {
 			w := &r.Watches[0]
 			if w.Counted != num(test.counted) || len(r.Gaps) != test.gaps || len(r.Notes) > 0 != (test.more > 0 && test.gaps == 0) {
 				t.Errorf("counted %v, gaps %v, notes %v", w.Counted, r.Gaps, r.Notes)
+			}
+			maybe := test.chain != nil && test.access != "w" && test.missed > 0
+			for _, g := range r.Gaps {
+				if said := strings.Contains(string(g.Detail), "try it without --callchain"); said != maybe {
+					t.Errorf("%s, want a word on call chains %v", g.Detail, maybe)
+				}
 			}
 		})
 	}
