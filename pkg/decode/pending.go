@@ -10,7 +10,7 @@ import (
 )
 
 // maxPending bounds the memory of records that wait for their round, in bytes. Beyond it the oldest are released early,
-// and what turns out to be older still is late. A round holds more only if the rings do: 4 MiB each on 64 CPUs.
+// and what turns out to be older still is late. A round holds more only if the rings do: two of 4 MiB each on 32 CPUs.
 const maxPending = 256 << 20
 
 // maxCPU bounds CPU numbers; no architecture's kernel can be built for more.
