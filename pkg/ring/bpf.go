@@ -24,18 +24,10 @@ const bpfPatience = 4000
 // BPFCursor yields the perf records that BPF programs have put into a BPF_MAP_TYPE_RINGBUF, a drain at a time, as Cursor
 // does for those of the kernel. It is the ring's only reader and is not for concurrent use.
 type BPFCursor struct {
-	consumer *uint64 // ours; store with release
-	producer *uint64 // the kernel's; load with acquire
-	data     []byte
-	open     bool   // a drain has begun and is not yet committed
-	busy     bool   // it ended at a record that was being written for long
-	fenced   bool   // the record before pos was discarded
-	extended bool   // the drain goes on behind where it was to end
-	pos      uint64 // of the next record, counted like the positions
-	end      uint64 // producer when the drain began
-	rec      []byte
-	scratch  []byte // a record that wraps, in one piece
-	err      error
+	drain
+	busy     bool // it ended at a record that was being written for long
+	fenced   bool // the record before pos was discarded
+	extended bool // it goes on behind where it was to end
 }
 
 // NewBPF returns a BPFCursor on a mapped ring buffer: consumer is the page that may be written, producer the page with the
@@ -50,13 +42,7 @@ func NewBPF(consumer, producer, data []byte) (*BPFCursor, error) {
 	case len(data) < bpfHeaderSize || len(data)&(len(data)-1) != 0:
 		return nil, fmt.Errorf("ring: data of %d bytes, expected a power of two of at least %d", len(data), bpfHeaderSize)
 	}
-	c := &BPFCursor{
-		consumer: (*uint64)(unsafe.Pointer(&consumer[0])),
-		producer: (*uint64)(unsafe.Pointer(&producer[0])),
-		data:     data,
-	}
-	c.pos = atomic.LoadUint64(c.consumer)
-	return c, nil
+	return &BPFCursor{drain: newDrain((*uint64)(unsafe.Pointer(&producer[0])), (*uint64)(unsafe.Pointer(&consumer[0])), data)}, nil
 }
 
 // Next moves to the next record. It returns false when the drain is over: at its end, at a record that is still being
@@ -64,8 +50,8 @@ func NewBPF(consumer, producer, data []byte) (*BPFCursor, error) {
 func (c *BPFCursor) Next() bool {
 	c.rec = nil
 	if !c.open {
-		c.open, c.busy, c.fenced, c.extended, c.err = true, false, false, false, nil
-		c.end = atomic.LoadUint64(c.producer)
+		c.begin()
+		c.busy, c.fenced, c.extended = false, false, false
 	}
 	for c.rec == nil {
 		if c.pos == c.end && !c.extend() || !c.pass() {
@@ -81,17 +67,15 @@ func (c *BPFCursor) extend() bool {
 	if !c.fenced || c.extended {
 		return false
 	}
-	c.extended, c.end = true, atomic.LoadUint64(c.producer)
+	c.extended = true
+	c.reach()
 	return c.pos != c.end
 }
 
 // pass moves behind the record at pos; rec is that, unless it was discarded.
 func (c *BPFCursor) pass() bool {
 	left, start := c.end-c.pos, c.pos&uint64(len(c.data)-1)
-	switch {
-	case left > uint64(len(c.data)):
-		return c.skip(0, fmt.Sprintf("%d bytes in a ring of %d", left, len(c.data)))
-	case left < bpfHeaderSize:
+	if left < bpfHeaderSize {
 		return c.skip(0, fmt.Sprintf("%d bytes are less than a header", left))
 	}
 	header := c.header(start)
@@ -126,40 +110,6 @@ func (c *BPFCursor) header(start uint64) (header uint32) {
 	return header
 }
 
-// span is n bytes from pos, in place where they do not wrap.
-func (c *BPFCursor) span(pos, n uint64) []byte {
-	start := pos & uint64(len(c.data)-1)
-	if end := start + n; end <= uint64(len(c.data)) {
-		return c.data[start:end:end]
-	}
-	if uint64(len(c.scratch)) < n {
-		c.scratch = make([]byte, n)
-	}
-	first := copy(c.scratch[:n], c.data[start:])
-	copy(c.scratch[first:n], c.data)
-	return c.scratch[:n:n]
-}
-
-// skip gives up the rest of the drain: where the next record begins is no longer known.
-func (c *BPFCursor) skip(size uint64, reason string) bool {
-	c.err = &Error{Pos: c.pos, Size: size, Lost: c.end - c.pos, Reason: reason}
-	c.pos = c.end
-	return false
-}
-
 // Busy reports that the drain ended at a record that was being written for long: it may be older than what other rings have
 // brought since.
 func (c *BPFCursor) Busy() bool { return c.busy }
-
-// Record is the perf record that Next moved to. It is valid until the next Next or Commit.
-func (c *BPFCursor) Record() []byte { return c.rec }
-
-// Commit ends the drain and gives the room of the records yielded or skipped back to the programs, all at once: each time
-// that the position changes, the next hit has to fetch it from this CPU.
-func (c *BPFCursor) Commit() {
-	c.rec, c.open = nil, false
-	atomic.StoreUint64(c.consumer, c.pos)
-}
-
-// Err is the *Error that ended the drain early, or nil. It stays until the next drain begins.
-func (c *BPFCursor) Err() error { return c.err }

@@ -66,13 +66,6 @@ func (f *fakeBPF) claim(n uint64) {
 	binary.LittleEndian.PutUint64(f.producer, f.head)
 }
 
-func drainBPF(c *BPFCursor) (recs [][]byte) {
-	for c.Next() {
-		recs = append(recs, bytes.Clone(c.Record()))
-	}
-	return recs
-}
-
 // TestBPFEveryWrap writes and drains records of several sizes across the end of a ring at each possible place, also where the
 // positions themselves wrap.
 func TestBPFEveryWrap(t *testing.T) {
@@ -85,7 +78,7 @@ func TestBPFEveryWrap(t *testing.T) {
 				if _, ok := f.write(want, 0); !ok {
 					t.Fatalf("start %d: no room for record %d", start, n)
 				}
-				if got := drainBPF(c); len(got) != 1 || !bytes.Equal(got[0], want) || c.Err() != nil {
+				if got := yielded(c); len(got) != 1 || !bytes.Equal(got[0], want) || c.Err() != nil {
 					t.Fatalf("start %d, record %d: got %x, error %v, want %x", start, n, got, c.Err(), want)
 				}
 				c.Commit()
@@ -114,7 +107,7 @@ func TestBPFRoomIsGivenBackByCommit(t *testing.T) {
 	if _, ok := f.write(record(3, 24, 24), 0); !ok {
 		t.Fatal("no room after Commit")
 	}
-	if got := drainBPF(c); len(got) != 2 || got[0][0] != 2 || got[1][0] != 3 {
+	if got := yielded(c); len(got) != 2 || got[0][0] != 2 || got[1][0] != 3 {
 		t.Errorf("got %x", got)
 	}
 }
@@ -132,7 +125,7 @@ func TestBPFDrainEnds(t *testing.T) {
 		t.Error("a record that was not there when the drain began")
 	}
 	c.Commit()
-	if got := drainBPF(c); len(got) != 1 || got[0][0] != 2 {
+	if got := yielded(c); len(got) != 1 || got[0][0] != 2 {
 		t.Errorf("got %x", got)
 	}
 }
@@ -144,7 +137,7 @@ func TestBPFWaitsForWriter(t *testing.T) {
 	f.write(record(1, 24, 24), 0)
 	at, _ := f.write(record(2, 24, 24), bpfBusy)
 	f.write(record(3, 24, 24), 0)
-	if got := drainBPF(c); len(got) != 1 || got[0][0] != 1 || !c.Busy() || c.Err() != nil {
+	if got := yielded(c); len(got) != 1 || got[0][0] != 1 || !c.Busy() || c.Err() != nil {
 		t.Fatalf("got %x, busy %v, error %v", got, c.Busy(), c.Err())
 	}
 	c.Commit()
@@ -152,7 +145,7 @@ func TestBPFWaitsForWriter(t *testing.T) {
 		t.Errorf("position %d, want %d", f.position(), at)
 	}
 	f.setHeader(at, 24)
-	if got := drainBPF(c); len(got) != 2 || got[0][0] != 2 || got[1][0] != 3 || c.Busy() || c.Err() != nil {
+	if got := yielded(c); len(got) != 2 || got[0][0] != 2 || got[1][0] != 3 || c.Busy() || c.Err() != nil {
 		t.Errorf("got %x, busy %v, error %v", got, c.Busy(), c.Err())
 	}
 }
@@ -163,7 +156,7 @@ func TestBPFSkipsDiscarded(t *testing.T) {
 	f.write(record(1, 20, 20), bpfDiscarded)
 	f.write(record(2, 24, 24), 0)
 	f.write(record(3, 24, 24), bpfDiscarded)
-	if got := drainBPF(c); len(got) != 1 || got[0][0] != 2 || c.Err() != nil {
+	if got := yielded(c); len(got) != 1 || got[0][0] != 2 || c.Err() != nil {
 		t.Errorf("got %x, error %v", got, c.Err())
 	}
 	c.Commit()
@@ -190,7 +183,7 @@ func TestBPFGoesOnBehindFence(t *testing.T) {
 		f.write(behind, 0)
 		f.setHeader(fence, 8|bpfDiscarded)
 		next, _ := f.write(make([]byte, 8), bpfBusy)
-		if got := drainBPF(c); len(got) != 1 || !bytes.Equal(got[0], behind) || c.Err() != nil {
+		if got := yielded(c); len(got) != 1 || !bytes.Equal(got[0], behind) || c.Err() != nil {
 			t.Errorf("waits %v: got %x, error %v, want %x", waits, got, c.Err(), behind)
 		}
 		c.Commit()
@@ -220,7 +213,7 @@ func TestBPFCorrupt(t *testing.T) {
 		c := f.cursor(t)
 		f.write(record(1, 24, 24), 0)
 		tt.spoil(f)
-		recs := drainBPF(c)
+		recs := yielded(c)
 		c.Commit()
 		var e *Error
 		if !errors.As(c.Err(), &e) || *e != tt.want || len(recs) != int(min(tt.want.Pos, 1)) {
@@ -234,7 +227,7 @@ func TestBPFCorrupt(t *testing.T) {
 		}
 		want := record(2, 24, 24)
 		f.write(want, 0)
-		if got := drainBPF(c); len(got) != 1 || !bytes.Equal(got[0], want) || c.Err() != nil {
+		if got := yielded(c); len(got) != 1 || !bytes.Equal(got[0], want) || c.Err() != nil {
 			t.Errorf("%s: after it: got %x, error %v", name, got, c.Err())
 		}
 	}

@@ -60,7 +60,11 @@ func record(typ uint32, size, claim int) []byte {
 	return b[:size]
 }
 
-func drain(c *Cursor) (recs [][]byte) {
+// yielded is what a Cursor or a BPFCursor has until the drain is over.
+func yielded(c interface {
+	Next() bool
+	Record() []byte
+}) (recs [][]byte) {
 	for c.Next() {
 		recs = append(recs, bytes.Clone(c.Record()))
 	}
@@ -70,7 +74,7 @@ func drain(c *Cursor) (recs [][]byte) {
 func TestDrain(t *testing.T) {
 	f := newFake(64, 0)
 	c := f.cursor(t)
-	if got := drain(c); got != nil {
+	if got := yielded(c); got != nil {
 		t.Errorf("empty ring: %x", got)
 	}
 	c.Commit()
@@ -82,7 +86,7 @@ func TestDrain(t *testing.T) {
 	}
 	late := record(3, 16, 16)
 	f.write(late)
-	if got := drain(c); len(got) != 1 || !bytes.Equal(got[0], b) {
+	if got := yielded(c); len(got) != 1 || !bytes.Equal(got[0], b) {
 		t.Errorf("rest of the drain: %x", got)
 	}
 	if f.tail() != 0 {
@@ -92,7 +96,7 @@ func TestDrain(t *testing.T) {
 	if f.tail() != 32 {
 		t.Errorf("tail %d after Commit, want 32", f.tail())
 	}
-	if got := drain(c); len(got) != 1 || !bytes.Equal(got[0], late) {
+	if got := yielded(c); len(got) != 1 || !bytes.Equal(got[0], late) {
 		t.Errorf("next drain: %x", got)
 	}
 	c.Commit()
@@ -110,14 +114,14 @@ func TestBegin(t *testing.T) {
 	c.Begin()
 	f.write(late)
 	c.Begin() // the drain has begun
-	if got := drain(f.cursor(t)); len(got) != 2 || f.tail() != 0 {
+	if got := yielded(f.cursor(t)); len(got) != 2 || f.tail() != 0 {
 		t.Errorf("ahead: %x, tail %d", got, f.tail())
 	}
-	if got := drain(c); len(got) != 1 || !bytes.Equal(got[0], a) {
+	if got := yielded(c); len(got) != 1 || !bytes.Equal(got[0], a) {
 		t.Errorf("drain: %x", got)
 	}
 	c.Commit()
-	if got := drain(c); len(got) != 1 || !bytes.Equal(got[0], late) {
+	if got := yielded(c); len(got) != 1 || !bytes.Equal(got[0], late) {
 		t.Errorf("next drain: %x", got)
 	}
 }
@@ -132,7 +136,7 @@ func TestEveryWrap(t *testing.T) {
 				c := f.cursor(t)
 				want := record(7, n, n)
 				f.write(want)
-				got := drain(c)
+				got := yielded(c)
 				c.Commit()
 				if len(got) != 1 || !bytes.Equal(got[0], want) || c.Err() != nil || f.tail() != f.head {
 					t.Fatalf("from %d: got %x, error %v; want %x", base+start, got, c.Err(), want)
@@ -155,7 +159,7 @@ func TestRandomTraffic(t *testing.T) {
 			}
 			switch r.IntN(3) {
 			case 0:
-				got = append(got, drain(c)...)
+				got = append(got, yielded(c)...)
 				c.Commit()
 			case 1: // a drain in pieces
 				if c.Next() {
@@ -163,9 +167,9 @@ func TestRandomTraffic(t *testing.T) {
 				}
 			}
 		}
-		got = append(got, drain(c)...)
+		got = append(got, yielded(c)...)
 		c.Commit()
-		got = append(got, drain(c)...)
+		got = append(got, yielded(c)...)
 		if fmt.Sprintf("%x", got) != fmt.Sprintf("%x", want) || c.Err() != nil {
 			t.Errorf("ring of %d: %d records out, %d in, error %v", size, len(got), len(want), c.Err())
 		}
@@ -204,7 +208,7 @@ func TestCorruptRing(t *testing.T) {
 				f.head = tt.head
 				binary.LittleEndian.PutUint64(f.meta[headOff:], tt.head)
 			}
-			recs := drain(c)
+			recs := yielded(c)
 			c.Commit()
 			var e *Error
 			if !errors.As(c.Err(), &e) || *e != tt.want || len(recs) != tt.good {
@@ -221,14 +225,14 @@ func TestGoesOnAfterCorruptRecord(t *testing.T) {
 	f := newFake(64, 0)
 	c := f.cursor(t)
 	f.write(record(9, 16, 0))
-	drain(c)
+	yielded(c)
 	c.Commit()
 	if c.Err() == nil {
 		t.Fatal("no error")
 	}
 	want := record(2, 24, 24)
 	f.write(want)
-	if got := drain(c); len(got) != 1 || !bytes.Equal(got[0], want) || c.Err() != nil {
+	if got := yielded(c); len(got) != 1 || !bytes.Equal(got[0], want) || c.Err() != nil {
 		t.Errorf("got %x, error %v", got, c.Err())
 	}
 }
