@@ -3,10 +3,6 @@
 package watch
 
 import (
-	"os"
-	"strconv"
-	"strings"
-
 	"github.com/cilium/ebpf/asm"
 
 	"xw/pkg/perfabi"
@@ -29,72 +25,6 @@ const (
 
 // pageSize is the least that can be mapped, on x86-64.
 const pageSize = 4096
-
-// hitID stands in the records that programs write for the id of an event, of which they are none. The kernel counts ids up
-// from 1.
-const hitID = 1 << 63
-
-// hitSampleType describes these records, which are laid out as the kernel lays out its own.
-func hitSampleType(callchain bool) uint64 {
-	t := uint64(perfabi.SampleIdentifier | perfabi.SampleIP | perfabi.SampleTID | perfabi.SampleTime | perfabi.SampleRaw)
-	if callchain {
-		t |= perfabi.SampleCallchain
-	}
-	return t
-}
-
-// Offsets in a PERF_RECORD_SAMPLE of hitSampleType.
-const (
-	recType  = 0
-	recMisc  = 4
-	recSize  = 6
-	recID    = 8
-	recIP    = 16
-	recTask  = 24
-	recTime  = 32
-	recChain = 40 // of the call chain: its length, then that of RAW
-	recRaw   = 40 // of RAW without one: its size, then the payload
-
-	recPadding = 4 // behind the payload, so that size, payload and this are words
-)
-
-// Offsets in a PERF_RECORD_LOST with the sample_id of hitSampleType.
-const (
-	lostID         = 8
-	lostN          = 16
-	lostTask       = 24
-	lostTime       = 32
-	lostIdentifier = 40
-	lostSize       = 48
-)
-
-// A record with a call chain is put together in memory of the program's own, since a ring has room only for records whose size
-// is known when the program is loaded. There RAW lies behind the longest chain, until its length is known.
-const (
-	chainAt = recChain + 8 + 8 // the number of words, PERF_CONTEXT_USER, the chain
-	rawMax  = 4 + perfabi.HitSize + recPadding
-)
-
-// maxChain is how many addresses of callers the kernel takes: those that it has room for, by sysctl kernel.perf_event_max_stack,
-// but no more than can be reached by the offset in an instruction.
-func maxChain() int {
-	const usual, most = 127, 2048
-	b, err := os.ReadFile("/proc/sys/kernel/perf_event_max_stack")
-	if err != nil {
-		return usual // before Linux 4.7, or out of sight
-	}
-	n, err := strconv.Atoi(strings.TrimSpace(string(b)))
-	if err != nil {
-		return usual
-	}
-	return max(1, min(n, most))
-}
-
-// chainSize is the room for the longest chain, in bytes.
-func (c programConfig) chainSize() int { return 8 * c.chain }
-
-// chainedSize is the size of the longest record with a chain, in bytes.
-func (c programConfig) chainedSize() int { return chainAt + c.chainSize() + rawMax }
 
 // Of BPF ring buffers, linux/bpf.h and kernel/bpf/ringbuf.c.
 const (
@@ -193,11 +123,6 @@ func (h *hitProgram) rawSize() int {
 		return rawMax
 	}
 	return 4 + perfabi.HitSizeBare + recPadding
-}
-
-// put stores a constant to the record.
-func (h *hitProgram) put(offset int16, value int64) {
-	h.add(asm.LoadImm(asm.R1, value, asm.DWord), asm.StoreMem(asm.R9, offset, asm.R1, asm.DWord))
 }
 
 // flag sets a flag of the payload.
@@ -316,23 +241,15 @@ func (h *hitProgram) takeRoom() {
 		asm.StoreMem(asm.R9, recTime, asm.R0, asm.DWord))
 }
 
-// unfence discards the record of no use; R8 is not 0 where the hit found no room.
-func (h *hitProgram) unfence() {
-	h.add(asm.Mov.Imm(asm.R8, 1).WithSymbol("unfenced"),
-		asm.LoadMem(asm.R1, asm.RFP, stackFence, asm.DWord).WithSymbol("unfence"),
-		asm.Mov.Imm(asm.R2, ringNoWakeup),
-		asm.FnRingbufDiscard.Call(),
-		asm.JNE.Imm(asm.R8, 0, "failed"))
-}
-
 // head writes what stands before the payload, and those of its fields that may stay as they are. What is not read goes out
 // too, and may not be what an earlier hit has left.
 func (h *hitProgram) head() {
 	h.add(asm.StoreImm(asm.R9, recType, perfabi.RecordSample, asm.Word),
 		asm.StoreImm(asm.R9, recMisc, perfabi.MiscUser, asm.Half),
-		asm.StoreImm(asm.R9, recSize, int64(recRaw+h.rawSize()), asm.Half))
-	h.put(recID, -hitID)
-	h.add(asm.LoadMem(asm.R1, asm.R6, ctxIP, asm.DWord),
+		asm.StoreImm(asm.R9, recSize, int64(recRaw+h.rawSize()), asm.Half),
+		asm.LoadImm(asm.R1, -hitID, asm.DWord),
+		asm.StoreMem(asm.R9, recID, asm.R1, asm.DWord),
+		asm.LoadMem(asm.R1, asm.R6, ctxIP, asm.DWord),
 		asm.StoreMem(asm.R9, recIP, asm.R1, asm.DWord),
 		asm.LoadMem(asm.R1, asm.RFP, stackTask, asm.DWord),
 		asm.StoreMem(asm.R9, recTask, asm.R1, asm.DWord),
@@ -430,93 +347,6 @@ func (h *hitProgram) place() {
 	h.add(asm.Ja.Label("no code"))
 }
 
-// code takes the code around ip. A read that fails leaves zeros.
-func (h *hitProgram) code() {
-	const size = perfabi.HitCodeSize
-	at := int32(h.field(perfabi.HitCodeOff))
-	h.add(asm.LoadMem(asm.R3, asm.R6, ctxIP, asm.DWord).WithSymbol("user"))
-	h.leaveWatched("no code")
-	h.add(asm.Sub.Imm(asm.R3, perfabi.HitCodeBack),
-		asm.Mov.Reg(asm.R1, asm.R9),
-		asm.Add.Imm(asm.R1, at),
-		asm.Mov.Imm(asm.R2, size),
-		asm.FnProbeReadUser.Call(),
-		asm.JNE.Imm(asm.R0, 0, "not all code"),
-		asm.StoreImm(asm.R9, h.field(perfabi.HitCodeLenOff), size, asm.Word),
-		asm.Ja.Label("registers"))
-	h.codeOfOnePage(at)
-	h.add(asm.Mov.Imm(asm.R2, 0).WithSymbol("no code"))
-	for off := 0; off < size; off += 8 {
-		h.add(asm.StoreMem(asm.R9, int16(at)+int16(off), asm.R2, asm.DWord))
-	}
-}
-
-// leaveWatched leaves out the code around the ip in R3, and goes on at left, where some of it is watched for reads: to read it would
-// be a hit, which is nobody's.
-func (h *hitProgram) leaveWatched(left string) {
-	if !h.config.readsHit {
-		return
-	}
-	h.add(asm.LoadMapValue(asm.R2, h.aims.FD(), 0))
-	for i := range int16(aimsLen) {
-		h.add(asm.LoadMem(asm.R1, asm.R2, 8*i, asm.DWord),
-			asm.Sub.Reg(asm.R1, asm.R3),
-			asm.Add.Imm(asm.R1, perfabi.HitCodeBack+8),
-			asm.JLE.Imm(asm.R1, perfabi.HitCodeSize+8, left))
-	}
-}
-
-// codeOfOnePage takes the code around ip where it lies in two pages of which only one can be read, as where a compiler has put
-// the first code into a new mapping. It is gathered on the stack, with as much room behind it: the verifier does not see that
-// what the first page has is what the second has not.
-func (h *hitProgram) codeOfOnePage(at int32) {
-	const size = perfabi.HitCodeSize
-	// beginning loads R3 with the address of the code, R8 with how much of it lies before the end of its page, R1 with where
-	// it goes.
-	beginning := func() {
-		h.add(asm.LoadMem(asm.R3, asm.R6, ctxIP, asm.DWord),
-			asm.Sub.Imm(asm.R3, perfabi.HitCodeBack),
-			asm.Mov.Imm(asm.R8, pageSize),
-			asm.Mov.Reg(asm.R1, asm.R3),
-			asm.And.Imm(asm.R1, pageSize-1),
-			asm.Sub.Reg(asm.R8, asm.R1),
-			asm.JGE.Imm(asm.R8, size, "registers")) // all in one page
-		h.stack(asm.R1, stackCode)
-	}
-	tell := func(from, n asm.Register) {
-		h.add(asm.StoreMem(asm.R9, h.field(perfabi.HitCodeAtOff), from, asm.Word),
-			asm.StoreMem(asm.R9, h.field(perfabi.HitCodeLenOff), n, asm.Word))
-	}
-	h.add(asm.Mov.Imm(asm.R2, 0).WithSymbol("not all code"))
-	for off := range int16(2 * size / 8) {
-		h.add(asm.StoreMem(asm.RFP, stackCode+8*off, asm.R2, asm.DWord))
-	}
-	beginning()
-	h.add(asm.Add.Reg(asm.R3, asm.R8),
-		asm.Add.Reg(asm.R1, asm.R8),
-		asm.Mov.Imm(asm.R2, size),
-		asm.Sub.Reg(asm.R2, asm.R8),
-		asm.FnProbeReadUser.Call(),
-		asm.JNE.Imm(asm.R0, 0, "first page"),
-		asm.Mov.Imm(asm.R2, size),
-		asm.Sub.Reg(asm.R2, asm.R8))
-	tell(asm.R8, asm.R2)
-	h.add(asm.Ja.Label("part of the code"))
-
-	h.label("first page")
-	beginning()
-	h.add(asm.Mov.Reg(asm.R2, asm.R8),
-		asm.FnProbeReadUser.Call(),
-		asm.JNE.Imm(asm.R0, 0, "registers"),
-		asm.Mov.Imm(asm.R1, 0))
-	tell(asm.R1, asm.R8)
-
-	h.label("part of the code")
-	h.add(asm.Mov.Reg(asm.R1, asm.R9), asm.Add.Imm(asm.R1, at), asm.Mov.Imm(asm.R2, size))
-	h.stack(asm.R3, stackCode)
-	h.add(asm.FnProbeReadKernel.Call(), asm.Ja.Label("registers"))
-}
-
 // regs takes the registers, and ends the payload.
 func (h *hitProgram) regs() {
 	h.label("registers")
@@ -550,56 +380,6 @@ func (h *hitProgram) submit() {
 	}
 	h.add(asm.Mov.Reg(asm.R1, asm.R9).WithSymbol("submit"),
 		asm.FnRingbufSubmit.Call())
-	h.count(tallyEmitted)
-	h.add(asm.Ja.Label("out"))
-}
-
-// putChained takes the call chain of the process, as the kernel's own samples without that of the kernel have it, and copies
-// the record to the ring.
-func (h *hitProgram) putChained() {
-	const userStack = 1 << 8 // BPF_F_USER_STACK
-	h.add(asm.Mov.Reg(asm.R1, asm.R6),
-		asm.Mov.Reg(asm.R2, asm.R9),
-		asm.Add.Imm(asm.R2, chainAt),
-		asm.Mov.Imm(asm.R3, int32(h.config.chainSize())),
-		asm.Mov.Imm(asm.R4, userStack),
-		asm.FnGetStack.Call(),
-		asm.JSGE.Imm(asm.R0, 0, "chain"),
-		asm.Mov.Imm(asm.R0, 0),
-		asm.Mov.Reg(asm.R8, asm.R0).WithSymbol("chain"),
-		asm.Mov.Reg(asm.R1, asm.R8),
-		asm.RSh.Imm(asm.R1, 3),
-		asm.Add.Imm(asm.R1, 1),
-		asm.StoreMem(asm.R9, recChain, asm.R1, asm.DWord),
-		asm.Mov.Imm(asm.R1, perfabi.ContextUser-1<<64), // sign-extended
-		asm.StoreMem(asm.R9, recChain+8, asm.R1, asm.DWord),
-		asm.Mov.Reg(asm.R1, asm.R9),
-		asm.Add.Imm(asm.R1, chainAt),
-		asm.Add.Reg(asm.R1, asm.R8),
-		asm.Mov.Imm(asm.R2, int32(h.rawSize())),
-		asm.Mov.Reg(asm.R3, asm.R9),
-		asm.Add.Imm(asm.R3, int32(h.raw())),
-		asm.FnProbeReadKernel.Call(),
-		asm.Add.Imm(asm.R8, int32(chainAt+h.rawSize())), // the record's size
-		asm.StoreMem(asm.R9, recSize, asm.R8, asm.Half),
-		asm.Mov.Imm(asm.R4, ringForceWakeup))
-	if !h.slot.Wake {
-		h.add(asm.LoadMem(asm.R1, asm.RFP, stackRing, asm.DWord),
-			asm.Mov.Imm(asm.R2, ringProducer),
-			asm.FnRingbufQuery.Call(),
-			asm.And.Imm(asm.R0, h.watermark()-1),
-			asm.Add.Reg(asm.R0, asm.R8),
-			asm.Mov.Imm(asm.R4, ringForceWakeup),
-			asm.JGE.Imm(asm.R0, h.watermark()-ringHeader-lostSize-ringHeader-fenceSize-ringHeader, "put"),
-			asm.Mov.Imm(asm.R4, ringNoWakeup))
-	}
-	h.add(asm.LoadMem(asm.R1, asm.RFP, stackRing, asm.DWord).WithSymbol("put"),
-		asm.Mov.Reg(asm.R2, asm.R9),
-		asm.Mov.Reg(asm.R3, asm.R8),
-		asm.FnRingbufOutput.Call(),
-		asm.Mov.Reg(asm.R8, asm.R0),
-		asm.Ja.Label("unfence"))
-	h.unfence()
 	h.count(tallyEmitted)
 	h.add(asm.Ja.Label("out"))
 }
