@@ -30,6 +30,7 @@ const pageSize = 4096
 const (
 	ringNoWakeup    = 1 // BPF_RB_NO_WAKEUP
 	ringForceWakeup = 2 // BPF_RB_FORCE_WAKEUP
+	ringHeld        = 0 // BPF_RB_AVAIL_DATA
 	ringProducer    = 3 // BPF_RB_PROD_POS
 	ringHeader      = 8 // bytes before each record
 	fenceSize       = 8 // the least that is aligned; see takeRoom
@@ -185,15 +186,19 @@ func (h *hitProgram) numberOf(place int16, name string) {
 	h.label(name)
 }
 
-// tellLost writes how many hits found no room since that was last told, as the kernel does before the next record that finds
-// some (perf_output_begin, kernel/events/ring_buffer.c).
+// tellLost writes how many hits found no room since that was last told, where this one finds some, too, as the kernel does
+// (perf_output_begin, kernel/events/ring_buffer.c).
 func (h *hitProgram) tellLost() {
 	h.add(asm.FnGetSmpProcessorId.Call(),
 		asm.StoreMem(asm.RFP, stackKey, asm.R0, asm.Word))
 	h.lookup(h.rings.FD(), "failed")
 	h.add(asm.StoreMem(asm.RFP, stackRing, asm.R0, asm.DWord),
 		asm.LoadMem(asm.R1, asm.R7, countersUntold, asm.DWord),
-		asm.JEq.Imm(asm.R1, 0, "all told"))
+		asm.JEq.Imm(asm.R1, 0, "all told"),
+		asm.Mov.Reg(asm.R1, asm.R0),
+		asm.Mov.Imm(asm.R2, ringHeld),
+		asm.FnRingbufQuery.Call(),
+		asm.JGT.Imm(asm.R0, int32(h.config.ringSize)-h.largest(), "failed"))
 	h.reserve(lostSize)
 	h.add(asm.Mov.Reg(asm.R9, asm.R0),
 		asm.FnKtimeGetNs.Call(),
@@ -213,6 +218,15 @@ func (h *hitProgram) tellLost() {
 		asm.Mov.Imm(asm.R2, ringNoWakeup),
 		asm.FnRingbufSubmit.Call())
 	h.label("all told")
+}
+
+// largest is how much a hit takes of the ring at the most, with the record of a loss before it.
+func (h *hitProgram) largest() int32 {
+	size := ringHeader + lostSize + ringHeader + recRaw + h.rawSize()
+	if h.config.chain > 0 {
+		size += ringHeader + fenceSize + h.raw() - recRaw
+	}
+	return int32(size)
 }
 
 // reserve takes room in the ring; R0 is it.
@@ -369,13 +383,12 @@ func (h *hitProgram) submit() {
 	h.add(asm.Mov.Imm(asm.R2, ringForceWakeup))
 	if !h.slot.Wake {
 		// The reader is woken by the record that passed a multiple of the watermark, a lost record before it included.
-		passed := int32(ringHeader + lostSize + ringHeader + recRaw + h.rawSize())
 		h.add(asm.LoadMem(asm.R1, asm.RFP, stackRing, asm.DWord),
 			asm.Mov.Imm(asm.R2, ringProducer),
 			asm.FnRingbufQuery.Call(),
 			asm.And.Imm(asm.R0, h.watermark()-1),
 			asm.Mov.Imm(asm.R2, ringForceWakeup),
-			asm.JLT.Imm(asm.R0, passed, "submit"),
+			asm.JLT.Imm(asm.R0, h.largest(), "submit"),
 			asm.Mov.Imm(asm.R2, ringNoWakeup))
 	}
 	h.add(asm.Mov.Reg(asm.R1, asm.R9).WithSymbol("submit"),
